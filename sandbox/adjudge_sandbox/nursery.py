@@ -1,0 +1,253 @@
+"""A nursery: a warm process that forks children on request.
+
+Importing sympy takes half a second and a fork of a process that has imported it takes a few milliseconds, so what must
+be killable is forked from a nursery. It runs ``python -m adjudge_sandbox.nursery``, imports what it is told, and then
+does nothing but fork: it is given no payload, so nothing of one child is ever found in the memory of the next.
+
+Lifetimes are tied together by the kernel: the nursery dies with the process that started it, and its children with the
+nursery (``PR_SET_PDEATHSIG``), whatever the signal. A nursery that dies is started again by the next :meth:`spawn`.
+"""
+
+from __future__ import annotations
+
+import array
+import asyncio
+import contextlib
+import ctypes
+import importlib
+import json
+import os
+import signal
+import socket
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+from .errors import SandboxUnavailable
+
+__all__ = ["Child", "Nursery"]
+
+_PR_SET_PDEATHSIG = 1
+_START_TIMEOUT_S = 60.0
+_SPAWN_TIMEOUT_S = 15.0
+
+
+@dataclass(slots=True)
+class Child:
+    """A forked process: its pid, a pidfd (readable once it is dead), and our end of its socket."""
+
+    pid: int
+    pidfd: int
+    sock: socket.socket
+    _closed: bool = field(default=False, repr=False)
+
+    def kill(self) -> None:
+        """SIGKILL, by pidfd, so that a reused pid is never hit."""
+        if not self._closed:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self.pidfd, signal.SIGKILL)
+
+    def cpu_s(self) -> float | None:
+        """CPU seconds that the process has used; ``None`` once it is gone."""
+        import time
+
+        try:
+            return time.clock_gettime((~self.pid << 3) | 2)  # the kernel's clock id of a process's CPU time
+        except OSError:
+            return None
+
+    def close(self) -> None:
+        """Kill the process and give back both descriptors."""
+        if not self._closed:
+            self.kill()
+            self._closed = True
+            os.close(self.pidfd)
+            self.sock.close()
+
+
+class Nursery:
+    """Starts and keeps the warm process, and asks it for children. One event loop at a time.
+
+    ``target`` is ``"module:function"``; a child calls ``function(sock, config)`` and exits when that returns.
+    """
+
+    def __init__(
+        self, target: str, *, preload: Sequence[str] = (), config: dict[str, Any] | None = None, name: str = "nursery"
+    ) -> None:
+        self._arguments = {"target": target, "preload": list(preload), "config": config or {}, "name": name}
+        self._name = name
+        self._control: socket.socket | None = None
+        self._process: asyncio.subprocess.Process | None = None
+        self._lock = asyncio.Lock()
+        self._stopped = False
+
+    @property
+    def pid(self) -> int | None:
+        """Pid of the warm process, if it runs."""
+        return self._process.pid if self._process is not None and self._process.returncode is None else None
+
+    async def start(self) -> None:
+        """Start the warm process and wait until its imports are done. Raises :class:`SandboxUnavailable`."""
+        async with self._lock:
+            if self.pid is None:
+                await self._start()
+
+    async def spawn(self) -> Child:
+        """Fork one child. Restarts a dead nursery once; raises :class:`SandboxUnavailable` if that does not help."""
+        async with self._lock:
+            for attempt in (1, 2):
+                if self.pid is None or self._control is None:
+                    await self._start()
+                try:
+                    return await asyncio.wait_for(self._fork(), _SPAWN_TIMEOUT_S)
+                except (OSError, EOFError, TimeoutError) as error:
+                    await self._kill()
+                    if attempt == 2:
+                        raise SandboxUnavailable(f"{self._name} cannot fork a child: {error!r}") from error
+        raise AssertionError("unreachable")
+
+    async def stop(self) -> None:
+        """Kill the warm process and, with it, every child."""
+        self._stopped = True
+        async with self._lock:
+            await self._kill()
+
+    async def _start(self) -> None:
+        if self._stopped:
+            raise SandboxUnavailable(f"{self._name} has been stopped")
+        await self._kill()
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        ours.setblocking(False)
+        try:
+            self._process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-m",
+                "adjudge_sandbox.nursery",
+                str(theirs.fileno()),
+                json.dumps(self._arguments),
+                stdin=asyncio.subprocess.DEVNULL,
+                pass_fds=(theirs.fileno(),),
+                start_new_session=False,
+            )
+            theirs.close()
+            self._control = ours
+            ready = await asyncio.wait_for(asyncio.get_running_loop().sock_recv(ours, 4096), _START_TIMEOUT_S)
+        except (OSError, TimeoutError) as error:
+            theirs.close()
+            await self._kill()
+            raise SandboxUnavailable(f"{self._name} did not start: {error!r}") from error
+        if ready != b"ready":
+            await self._kill()
+            raise SandboxUnavailable(f"{self._name} did not start: {ready.decode(errors='replace') or 'it exited'}")
+
+    async def _fork(self) -> Child:
+        assert self._control is not None
+        ours, theirs = socket.socketpair()
+        try:
+            socket.send_fds(self._control, [b"fork"], [theirs.fileno()])
+            theirs.close()
+            reply, pidfd = await self._receive_pid(self._control)
+        except BaseException:
+            ours.close()
+            theirs.close()
+            raise
+        return Child(pid=int(reply), pidfd=pidfd, sock=ours)
+
+    @staticmethod
+    async def _receive_pid(control: socket.socket) -> tuple[bytes, int]:
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                message, ancillary, _, _ = control.recvmsg(64, socket.CMSG_SPACE(4))
+            except BlockingIOError:
+                readable: asyncio.Future[None] = loop.create_future()
+                loop.add_reader(control, lambda: readable.done() or readable.set_result(None))
+                try:
+                    await readable
+                finally:
+                    loop.remove_reader(control)
+                continue
+            if not message:
+                raise EOFError("the nursery is gone")
+            if not ancillary:
+                raise OSError(message.decode(errors="replace"))
+            return message, array.array("i", ancillary[0][2][:4])[0]
+
+    async def _kill(self) -> None:
+        if self._control is not None:
+            self._control.close()
+            self._control = None
+        if self._process is not None:
+            if self._process.returncode is None:
+                with contextlib.suppress(ProcessLookupError):
+                    self._process.kill()
+                await self._process.wait()
+            self._process = None
+
+
+def die_with_parent() -> None:
+    """Ask the kernel to kill this process when the one that forked it dies."""
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+
+def _serve(control: socket.socket, arguments: dict[str, Any]) -> NoReturn:
+    module, _, function = arguments["target"].partition(":")
+    target = getattr(importlib.import_module(module), function)
+    for name in arguments["preload"]:
+        importlib.import_module(name)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal reaches the whole group; the parent decides
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # children are reaped by the kernel
+    import gc
+
+    gc.collect()
+    gc.freeze()
+    control.send(b"ready")
+    while True:
+        message, fds, _, _ = socket.recv_fds(control, 64, 1)
+        if not message:
+            os._exit(0)
+        parent = os.getpid()
+        pid = os.fork()
+        if pid == 0:
+            die_with_parent()
+            if os.getppid() != parent:
+                os._exit(1)
+            control.close()
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            _run_child(target, socket.socket(fileno=fds[0]), arguments["config"])
+        for fd in fds:
+            os.close(fd)
+        try:
+            pidfd = os.pidfd_open(pid)
+        except OSError as error:
+            control.send(f"the child died at once: {error}".encode())
+            continue
+        socket.send_fds(control, [str(pid).encode()], [pidfd])
+        os.close(pidfd)
+
+
+def _run_child(target: Any, sock: socket.socket, config: dict[str, Any]) -> NoReturn:
+    status = 1
+    try:
+        target(sock, config)
+        status = 0
+    except (EOFError, BrokenPipeError, ConnectionResetError):
+        status = 0  # the parent went away; nobody is left to tell
+    except BaseException:
+        import traceback
+
+        traceback.print_exc()
+    finally:
+        sys.stderr.flush()
+        os._exit(status)
+
+
+def main() -> NoReturn:
+    die_with_parent()
+    control = socket.socket(fileno=int(sys.argv[1]))
+    _serve(control, json.loads(sys.argv[2]))
+
+
+if __name__ == "__main__":
+    main()
