@@ -14,12 +14,15 @@ import array
 import asyncio
 import contextlib
 import ctypes
+import gc
 import importlib
 import json
 import os
 import signal
 import socket
 import sys
+import time
+import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
@@ -50,8 +53,6 @@ class Child:
 
     def cpu_s(self) -> float | None:
         """CPU seconds that the process has used; ``None`` once it is gone."""
-        import time
-
         try:
             return time.clock_gettime((~self.pid << 3) | 2)  # the kernel's clock id of a process's CPU time
         except OSError:
@@ -69,13 +70,20 @@ class Child:
 class Nursery:
     """Starts and keeps the warm process, and asks it for children. One event loop at a time.
 
-    ``target`` is ``"module:function"``; a child calls ``function(sock, config)`` and exits when that returns.
+    ``target`` is ``"module:function"``; a child calls ``function(sock, config)`` and exits when that returns. ``warm``,
+    named in the same way, is called once with ``config`` in the warm process, after the modules of ``preload``.
     """
 
     def __init__(
-        self, target: str, *, preload: Sequence[str] = (), config: dict[str, Any] | None = None, name: str = "nursery"
+        self,
+        target: str,
+        *,
+        preload: Sequence[str] = (),
+        warm: str | None = None,
+        config: dict[str, Any] | None = None,
+        name: str = "nursery",
     ) -> None:
-        self._arguments = {"target": target, "preload": list(preload), "config": config or {}, "name": name}
+        self._arguments = {"target": target, "preload": list(preload), "warm": warm, "config": config or {}}
         self._name = name
         self._control: socket.socket | None = None
         self._process: asyncio.subprocess.Process | None = None
@@ -162,7 +170,7 @@ class Nursery:
                 message, ancillary, _, _ = control.recvmsg(64, socket.CMSG_SPACE(4))
             except BlockingIOError:
                 readable: asyncio.Future[None] = loop.create_future()
-                loop.add_reader(control, lambda: readable.done() or readable.set_result(None))
+                loop.add_reader(control, _settle, readable)
                 try:
                     await readable
                 finally:
@@ -186,22 +194,31 @@ class Nursery:
             self._process = None
 
 
+def _settle(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
+
+
 def die_with_parent() -> None:
     """Ask the kernel to kill this process when the one that forked it dies."""
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
+def _resolve(path: str) -> Any:
+    module, _, function = path.partition(":")
+    return getattr(importlib.import_module(module), function)
+
+
 def _serve(control: socket.socket, arguments: dict[str, Any]) -> NoReturn:
-    module, _, function = arguments["target"].partition(":")
-    target = getattr(importlib.import_module(module), function)
+    target = _resolve(arguments["target"])
     for name in arguments["preload"]:
         importlib.import_module(name)
+    if arguments["warm"]:
+        _resolve(arguments["warm"])(arguments["config"])
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal reaches the whole group; the parent decides
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # children are reaped by the kernel
-    import gc
-
     gc.collect()
-    gc.freeze()
+    gc.freeze()  # what is warm stays shared: no collection in a child writes to its pages
     control.send(b"ready")
     while True:
         message, fds, _, _ = socket.recv_fds(control, 64, 1)
@@ -234,9 +251,7 @@ def _run_child(target: Any, sock: socket.socket, config: dict[str, Any]) -> NoRe
         status = 0
     except (EOFError, BrokenPipeError, ConnectionResetError):
         status = 0  # the parent went away; nobody is left to tell
-    except BaseException:
-        import traceback
-
+    except BaseException:  # noqa: BLE001 - whatever it was, it must not unwind into the nursery's loop
         traceback.print_exc()
     finally:
         sys.stderr.flush()

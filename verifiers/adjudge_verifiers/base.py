@@ -143,9 +143,15 @@ class Verifier(ABC, Generic[R, O]):
     examples: ClassVar[tuple[Example, ...]] = ()
     timeout_s: ClassVar[float] = 5.0
     """Seconds of CPU time (``cpu``) or wall time (the other lanes) for one call, unless the task says otherwise."""
+    preload: ClassVar[tuple[str, ...]] = ()
+    """``cpu`` lane: modules to import before workers are forked."""
 
     def extract(self, response: str, options: O) -> Extraction | None:
         """Find the final answer. ``None``, the default: this verifier looks at the whole response."""
+        return None
+
+    def gold(self, reference: R, options: O) -> str | None:
+        """A response that this reference makes right, for checking a data set; ``None`` if none can be written."""
         return None
 
     @abstractmethod

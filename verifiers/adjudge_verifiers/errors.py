@@ -102,7 +102,7 @@ def boundary(what: str) -> Iterator[_Outcome]:
         outcome.failure = failure.verdict()
     except MemoryError:
         outcome.failure = Verdict.failed("verifier_error", f"{what} ran out of memory on this answer.")
-    except Exception as error:  # the one broad except: see the module docstring
+    except Exception as error:  # noqa: BLE001 - the one broad except: see the module docstring
         outcome.failure = Verdict.failed("verifier_error", f"{what} crashed: {type(error).__name__}: {error}"[:500])
 
 

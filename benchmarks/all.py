@@ -1,0 +1,29 @@
+"""Run every benchmark, one after the other, each in a process of its own; go on when one fails and say so at the end.
+
+python benchmarks/all.py
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+
+
+def main() -> int:
+    failed = []
+    for script in sorted(HERE.glob("*.py")):
+        if script.name.startswith("_") or script.name == Path(__file__).name:
+            continue
+        print(f"\n== {script.name}", flush=True)
+        if subprocess.run([sys.executable, str(script)], check=False).returncode != 0:
+            failed.append(script.name)
+    if failed:
+        print(f"\nnot as they should be: {', '.join(failed)}", file=sys.stderr)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

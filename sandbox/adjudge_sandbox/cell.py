@@ -1,0 +1,117 @@
+"""From a child of init to a cell: the last steps before a program runs.
+
+In this order, because each step needs rights that a later one gives up: join the control group; get a mount and an ipc
+namespace with a fresh ``/tmp``; put the descriptors in their places and close all others; set resource limits; become
+nobody; give up all capabilities; go behind the system call filter. Then the driver, which is still our code, loads the
+program.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import resource
+import shutil
+import tempfile
+import traceback
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from . import driver, rootfs, seccomp
+from . import namespaces as ns
+
+if TYPE_CHECKING:
+    from .jail import JailSpec
+
+__all__ = ["BROKEN_STATUS", "REPORT_FD", "enter"]
+
+REPORT_FD = 3
+"""Where the report socket is when the driver starts; the program and further descriptors follow it."""
+BROKEN_STATUS = 213
+"""Exit status of a cell that could not be made: ours, never the program's (the report tells the two apart)."""
+
+_NOBODY = 65534
+_STACK_BYTES = 112 << 20  # an interpreter started with the usual 8 MiB has room for 128 MiB
+_OPEN_FILES = 256
+_ADDRESS_SLACK_MIB = 1024
+
+
+def enter(request: dict[str, Any], fds: list[int], spec: JailSpec) -> NoReturn:
+    """Become the run that ``request`` describes. ``fds``: stdin, stdout, stderr, report, program, ..., groups."""
+    scratch = "/tmp"
+    try:
+        groups = request["groups"]
+        for fd in fds[len(fds) - groups :]:
+            os.write(fd, b"0")
+        if spec.plan is not None:
+            ns.unshare(ns.NEW_NS | ns.NEW_IPC)
+            rootfs.mount_scratch(spec.scratch_mib, *_inside(spec))
+        else:
+            scratch = tempfile.mkdtemp(prefix="adjudge-run-")
+            if spec.identity.privileged:
+                os.chown(scratch, spec.identity.uid, spec.identity.gid)
+        count = len(fds) - groups
+        _place(fds[:count])
+        os.setsid()
+        _limit(spec)
+        _become_nobody(spec)
+    except BaseException:  # noqa: BLE001 - nothing has run yet: the cell is broken, and the runner must know
+        with contextlib.suppress(OSError):
+            os.write(fds[3] if len(fds) > 3 else 2, b"\\0" * 12 + traceback.format_exc().encode())
+        os._exit(BROKEN_STATUS)
+    driver.drive(request["role"], scratch, list(range(REPORT_FD + 2, count)))
+
+
+def _inside(spec: JailSpec) -> tuple[int, int]:
+    """Owner of /tmp as numbered in the user namespace of init."""
+    return (spec.identity.uid, spec.identity.gid) if spec.identity.privileged else (_NOBODY, _NOBODY)
+
+
+def _place(fds: list[int]) -> None:
+    """Descriptor number i becomes ``fds[i]``; there are no others."""
+    high = [os.dup2(fd, 100 + place) for place, fd in enumerate(fds)]
+    for place, fd in enumerate(high):
+        os.dup2(fd, place, inheritable=place < REPORT_FD)
+    os.closerange(len(fds), resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+
+
+def _limit(spec: JailSpec) -> None:
+    cpu_s = math.ceil(spec.cpu_s) + 1
+    limits = {
+        resource.RLIMIT_CPU: cpu_s,
+        resource.RLIMIT_FSIZE: spec.scratch_mib << 20,
+        resource.RLIMIT_NOFILE: _OPEN_FILES,
+        resource.RLIMIT_CORE: 0,
+        resource.RLIMIT_STACK: _STACK_BYTES,
+        resource.RLIMIT_MEMLOCK: 64 << 10,
+        resource.RLIMIT_MSGQUEUE: 64 << 10,
+    }
+    if not spec.grouped:
+        limits[resource.RLIMIT_NPROC] = spec.processes
+        limits[resource.RLIMIT_AS] = (spec.memory_mib + _ADDRESS_SLACK_MIB) << 20
+    for kind, value in limits.items():
+        hard = resource.getrlimit(kind)[1]
+        value = value if hard == resource.RLIM_INFINITY else min(value, hard)
+        resource.setrlimit(kind, (value, value))
+
+
+def _become_nobody(spec: JailSpec) -> None:
+    identity = spec.identity
+    if identity.privileged and spec.plan is not None:
+        os.setgroups([])
+        os.setresgid(identity.gid, identity.gid, identity.gid)
+        os.setresuid(identity.uid, identity.uid, identity.uid)
+        ns.set_dumpable(True)  # for /proc/self/uid_map
+        ns.unshare(ns.NEW_USER)
+        ns.map_user(_NOBODY, identity.uid, identity.gid)
+    ns.set_dumpable(True)
+    if spec.plan is None:
+        return
+    ns.drop_capabilities()
+    ns.forbid_new_privileges()
+    seccomp.install(seccomp.build())
+
+
+def remove_scratch(path: str) -> None:
+    """Remove the folder of a run that was not isolated."""
+    shutil.rmtree(path, ignore_errors=True)

@@ -1,0 +1,274 @@
+"""Memory and process limits by control groups, version 1 or 2, where this process may make them.
+
+The server makes one group for itself at its start and a numbered child group for every program that runs at once. Groups
+are used again and again: a removed memory group lingers in the kernel until the last page charged to it is gone, so
+making one per run would grow without end. Groups of servers that died are removed at the next start.
+
+Where no group can be made, limits are resource limits of each process plus a look at the resident memory now and then,
+and ``describe()`` of the sandbox says ``rlimits``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import signal
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["Groups", "Slot", "open_groups", "slot"]
+
+_MOUNT = "/sys/fs/cgroup"
+_PREFIX = "adjudge-"
+_numbers = itertools.count()  # several sandboxes of one process have groups of their own
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """Where this server's groups are. ``folders`` is empty for ``rlimits``."""
+
+    kind: str
+    """``v1``, ``v2`` or ``rlimits``."""
+    folders: dict[str, str]
+    """Controller to folder: ``{"memory": ..., "pids": ...}``; both the same folder in version 2."""
+    reason: str = ""
+    """Why it is no better than ``rlimits``."""
+
+    def as_config(self) -> dict[str, Any]:
+        return {"kind": self.kind, "folders": self.folders}
+
+    def remove(self) -> None:
+        """Remove the groups of this server, killing what is left in them."""
+        for folder in set(self.folders.values()):
+            _remove(folder)
+
+    def clear(self, name: str) -> bool:
+        """Kill what is left in one slot; is it empty now?"""
+        empty = True
+        for folder in set(self.folders.values()):
+            empty = _kill_all(os.path.join(folder, name)) and empty
+        return empty
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One numbered group with its limits set."""
+
+    kind: str
+    memory: str
+    pids: str
+
+    def open_procs(self) -> list[int]:
+        """Descriptors; a process that writes ``0`` to each of them has moved into the slot."""
+        return [os.open(f"{folder}/cgroup.procs", os.O_WRONLY) for folder in dict.fromkeys((self.memory, self.pids))]
+
+    def oom_kills(self) -> int:
+        """How often the kernel has killed a process here for lack of memory, ever."""
+        name = "memory.oom_control" if self.kind == "v1" else "memory.events"
+        for line in _read(f"{self.memory}/{name}").splitlines():
+            if line.startswith("oom_kill "):
+                return int(line.split()[1])
+        return 0
+
+    def reset_peak(self) -> None:
+        if self.kind == "v1":
+            with contextlib.suppress(OSError):
+                _write(f"{self.memory}/memory.max_usage_in_bytes", "0")
+
+    def peak_mib(self) -> float | None:
+        """Most memory used since :meth:`reset_peak`; ``None`` where the kernel cannot say."""
+        if self.kind != "v1":
+            return None
+        with contextlib.suppress(OSError, ValueError):
+            return int(_read(f"{self.memory}/memory.max_usage_in_bytes")) / (1 << 20)
+        return None
+
+
+def slot(config: dict[str, Any], name: str, memory_mib: int, processes: int) -> Slot | None:
+    """Set up the slot ``name``; ``None`` for ``rlimits``. Raises ``OSError``."""
+    if config["kind"] == "rlimits":
+        return None
+    folders = {controller: os.path.join(folder, name) for controller, folder in config["folders"].items()}
+    for folder in folders.values():
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(folder)
+    bytes_ = str(memory_mib << 20)
+    memory, pids = folders["memory"], folders["pids"]
+    if config["kind"] == "v1":
+        _limit_v1_memory(memory, bytes_)
+    else:
+        _write(f"{memory}/memory.max", bytes_)
+        with contextlib.suppress(OSError):
+            _write(f"{memory}/memory.swap.max", "0")
+    _write(f"{pids}/pids.max", str(processes))
+    return Slot(config["kind"], memory, pids)
+
+
+def _limit_v1_memory(folder: str, bytes_: str) -> None:
+    """The limit with swap may never be below the one without, so the order depends on the direction."""
+    both = [f"{folder}/memory.limit_in_bytes", f"{folder}/memory.memsw.limit_in_bytes"]
+    if not os.path.exists(both[1]):
+        both.pop()
+    for path in (*both, *both[:1]):
+        with contextlib.suppress(OSError):
+            _write(path, bytes_)
+    if int(_read(both[0])) > int(bytes_) + (1 << 20):
+        with contextlib.suppress(OSError):
+            _write(f"{folder}/memory.force_empty", "0")
+        _write(both[0], bytes_)
+
+
+def open_groups() -> Groups:
+    """Make this server's groups, as well as the host allows, after removing those of servers that are gone."""
+    reasons = []
+    for attempt in (_open_v1, _open_v2):
+        try:
+            return attempt()
+        except OSError as error:
+            reasons.append(str(error))
+    return Groups("rlimits", {}, "; ".join(reasons))
+
+
+def _own_paths() -> dict[str, str]:
+    """Controller (``""`` for version 2) to this process's own group."""
+    paths = {}
+    for line in _read("/proc/self/cgroup").splitlines():
+        _, controllers, path = line.split(":", 2)
+        for controller in controllers.split(","):
+            paths[controller] = path
+    return paths
+
+
+def _own_name() -> str:
+    return f"{_PREFIX}{os.getpid()}-{_start_time(os.getpid())}-{next(_numbers)}"
+
+
+def _start_time(pid: int) -> str:
+    return _read(f"/proc/{pid}/stat").rpartition(")")[2].split()[19]
+
+
+def _open_v1() -> Groups:
+    own, folders = _own_paths(), {}
+    for controller in ("memory", "pids"):
+        parent = f"{_MOUNT}/{controller}{own.get(controller, '')}".rstrip("/")
+        if controller not in own or not os.path.isdir(parent):
+            raise OSError(f"version 1: no {controller} controller")
+        _remove_stale(parent)
+        folders[controller] = os.path.join(parent, _own_name())
+        try:
+            os.makedirs(folders[controller], exist_ok=True)
+        except OSError as error:
+            raise OSError(f"version 1: {error.strerror} in {parent}") from error
+    groups = Groups("v1", folders)
+    _try_out(groups)
+    return groups
+
+
+def _open_v2() -> Groups:
+    own = _own_paths()
+    parent = f"{_MOUNT}{own.get('', '')}".rstrip("/")
+    if not os.path.exists(f"{parent}/cgroup.controllers"):
+        raise OSError("version 2: not mounted on /sys/fs/cgroup")
+    missing = {"memory", "pids"} - set(_read(f"{parent}/cgroup.controllers").split())
+    if missing:
+        raise OSError(f"version 2: {' and '.join(sorted(missing))} not delegated to {parent}")
+    _remove_stale(parent)
+    folder = os.path.join(parent, _own_name())
+    try:
+        os.makedirs(folder, exist_ok=True)
+        _enable_v2(parent)
+        _write(f"{folder}/cgroup.subtree_control", "+memory +pids")
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            os.rmdir(folder)
+        raise OSError(f"version 2: {error.strerror} in {parent}") from error
+    groups = Groups("v2", {"memory": folder, "pids": folder})
+    _try_out(groups)
+    return groups
+
+
+def _enable_v2(parent: str) -> None:
+    """Let children of ``parent`` be limited. A group with processes of its own may not: if it is ours alone, move."""
+    try:
+        _write(f"{parent}/cgroup.subtree_control", "+memory +pids")
+    except OSError:
+        if _pids(parent) != [os.getpid()]:
+            raise
+        leaf = f"{parent}/{_PREFIX}server"
+        os.makedirs(leaf, exist_ok=True)
+        _write(f"{leaf}/cgroup.procs", str(os.getpid()))
+        _write(f"{parent}/cgroup.subtree_control", "+memory +pids")
+
+
+def _try_out(groups: Groups) -> None:
+    """Set a limit once, so that what cannot work fails here and not in the first run."""
+    try:
+        slot(groups.as_config(), "try", 64, 8)
+    except OSError:
+        groups.remove()
+        raise
+    for folder in set(groups.folders.values()):
+        with contextlib.suppress(OSError):
+            os.rmdir(os.path.join(folder, "try"))
+
+
+def _remove_stale(parent: str) -> None:
+    for name in os.listdir(parent):
+        pid, _, rest = name.removeprefix(_PREFIX).partition("-")
+        if not name.startswith(_PREFIX) or not pid.isdigit():
+            continue
+        with contextlib.suppress(OSError):
+            if _start_time(int(pid)) == rest.partition("-")[0]:
+                continue
+        _remove(os.path.join(parent, name))
+
+
+def _remove(folder: str) -> None:
+    for name in _subfolders(folder):
+        _kill_all(os.path.join(folder, name))
+        with contextlib.suppress(OSError):
+            os.rmdir(os.path.join(folder, name))
+    _kill_all(folder)
+    with contextlib.suppress(OSError):
+        os.rmdir(folder)
+
+
+def _subfolders(folder: str) -> list[str]:
+    try:
+        return [entry.name for entry in os.scandir(folder) if entry.is_dir(follow_symlinks=False)]
+    except OSError:
+        return []
+
+
+def _kill_all(folder: str) -> bool:
+    """SIGKILL everything in a group; is it empty?"""
+    pids = _pids(folder)
+    if not pids:
+        return True
+    with contextlib.suppress(OSError):
+        _write(f"{folder}/cgroup.kill", "1")
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            os.kill(pid, signal.SIGKILL)
+    return not _pids(folder)
+
+
+def _pids(folder: str) -> list[int]:
+    try:
+        return [int(line) for line in _read(f"{folder}/cgroup.procs").split() if line != "0"]
+    except OSError:
+        return []
+
+
+def _read(path: str) -> str:
+    with open(path) as file:
+        return file.read()
+
+
+def _write(path: str, text: str) -> None:
+    fd = os.open(path, os.O_WRONLY)
+    try:
+        os.write(fd, text.encode())
+    finally:
+        os.close(fd)

@@ -1,0 +1,223 @@
+"""The kernel calls of a jail, by ctypes on the C library: unshare, mount, pivot_root, capabilities, prctl.
+
+Each function is one call that raises ``OSError`` when the kernel refuses. Nothing here knows what a jail looks like;
+that is :mod:`adjudge_sandbox.rootfs` and :mod:`adjudge_sandbox.jail`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+import platform
+import signal
+from typing import Any
+
+__all__ = [
+    "MS_BIND",
+    "MS_NODEV",
+    "MS_NOEXEC",
+    "MS_NOSUID",
+    "MS_PRIVATE",
+    "MS_RDONLY",
+    "MS_REC",
+    "MS_REMOUNT",
+    "NEW_IPC",
+    "NEW_NET",
+    "NEW_NS",
+    "NEW_PID",
+    "NEW_USER",
+    "NEW_UTS",
+    "become_subreaper",
+    "detach",
+    "die_with_parent",
+    "drop_capabilities",
+    "forbid_new_privileges",
+    "has_capability",
+    "make_read_only",
+    "map_user",
+    "mount",
+    "pivot_root",
+    "set_dumpable",
+    "set_seccomp",
+    "unshare",
+]
+
+NEW_NS, NEW_UTS, NEW_IPC, NEW_USER, NEW_PID, NEW_NET = (
+    0x00020000,
+    0x04000000,
+    0x08000000,
+    0x10000000,
+    0x20000000,
+    0x40000000,
+)
+MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REMOUNT = 1, 2, 4, 8, 32
+MS_BIND, MS_REC, MS_PRIVATE = 4096, 16384, 1 << 18
+
+CAP_SYS_ADMIN = 21
+_MNT_DETACH = 2
+_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_CAPBSET_DROP = 1, 4, 24
+_PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 36, 38
+_AT_FDCWD, _AT_RECURSIVE = -100, 0x8000
+_MOUNT_ATTR_RDONLY, _MOUNT_ATTR_NOSUID, _MOUNT_ATTR_NODEV = 1, 2, 4
+_CAPABILITY_VERSION_3 = 0x20080522
+_LAST_CAPABILITY = 63
+
+# system call numbers: (x86_64, aarch64)
+_PIVOT_ROOT = (155, 41)
+_CAPSET = (126, 91)
+_MOUNT_SETATTR = (442, 442)
+
+
+class _MountAttr(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_uint64) for name in ("attr_set", "attr_clr", "propagation", "userns_fd")]
+
+
+class _CapHeader(ctypes.Structure):
+    _fields_ = [("version", ctypes.c_uint32), ("pid", ctypes.c_int)]
+
+
+class _CapData(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_uint32) for name in ("effective", "permitted", "inheritable")]
+
+
+@functools.cache
+def _libc() -> Any:
+    return ctypes.CDLL(None, use_errno=True)
+
+
+@functools.cache
+def _architecture() -> int:
+    """Column of a table of system call numbers."""
+    try:
+        return {"x86_64": 0, "aarch64": 1}[platform.machine()]
+    except KeyError:
+        raise OSError(f"no table of system calls for {platform.machine()}") from None
+
+
+def _check(result: int, what: str) -> None:
+    if result < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{what}: {os.strerror(number)}")
+
+
+def _syscall(numbers: tuple[int, int], what: str, *arguments: Any) -> None:
+    _check(_libc().syscall(ctypes.c_long(numbers[_architecture()]), *arguments), what)
+
+
+def _prctl(option: int, value: int, what: str) -> None:
+    zero = ctypes.c_ulong(0)
+    _check(_libc().prctl(option, ctypes.c_ulong(value), zero, zero, zero), what)
+
+
+def unshare(flags: int) -> None:
+    """Leave the namespaces named by ``flags`` for new ones."""
+    _check(_libc().unshare(flags), "unshare")
+
+
+def mount(source: str, target: str, kind: str | None, flags: int, data: str = "") -> None:
+    """mount(2)."""
+    result = _libc().mount(
+        os.fsencode(source),
+        os.fsencode(target),
+        kind.encode() if kind else None,
+        ctypes.c_ulong(flags),
+        data.encode() if data else None,
+    )
+    _check(result, f"mount {kind or 'bind'} on {target}")
+
+
+def make_read_only(target: str) -> None:
+    """Make a bind mount and all mounts below it read-only, without set-uid programs and devices."""
+    attributes = _MountAttr(attr_set=_MOUNT_ATTR_RDONLY | _MOUNT_ATTR_NOSUID | _MOUNT_ATTR_NODEV)
+    path = os.fsencode(target)
+    try:
+        _syscall(
+            _MOUNT_SETATTR,
+            f"mount_setattr {target}",
+            _AT_FDCWD,
+            path,
+            ctypes.c_uint(_AT_RECURSIVE),
+            ctypes.byref(attributes),
+            ctypes.c_size_t(ctypes.sizeof(attributes)),
+        )
+    except OSError:  # Linux before 5.12: the flags that the mount already has may be locked and must be repeated
+        kept = os.statvfs(target).f_flag & (os.ST_NOEXEC | os.ST_NOATIME | os.ST_NODIRATIME | os.ST_RELATIME)
+        mount("none", target, None, MS_BIND | MS_REMOUNT | MS_RDONLY | MS_NOSUID | MS_NODEV | _as_mount_flags(kept))
+
+
+def _as_mount_flags(flags: int) -> int:
+    pairs = {os.ST_NOEXEC: MS_NOEXEC, os.ST_NOATIME: 1024, os.ST_NODIRATIME: 2048, os.ST_RELATIME: 1 << 21}
+    return sum(bit for known, bit in pairs.items() if flags & known)
+
+
+def detach(target: str) -> None:
+    """Unmount ``target`` lazily."""
+    _check(_libc().umount2(os.fsencode(target), _MNT_DETACH), f"umount {target}")
+
+
+def pivot_root(new_root: str) -> None:
+    """Make the mount point ``new_root`` the root and drop the old one."""
+    os.chdir(new_root)
+    _syscall(_PIVOT_ROOT, "pivot_root", b".", b".")
+    detach(".")
+    os.chdir("/")
+
+
+def map_user(inside: int, outside_uid: int, outside_gid: int) -> None:
+    """In a new user namespace: let ``outside_uid`` (this process's own) be ``inside``, and nobody else anybody."""
+    for name, text in (
+        ("setgroups", "deny"),
+        ("uid_map", f"{inside} {outside_uid} 1"),
+        ("gid_map", f"{inside} {outside_gid} 1"),
+    ):
+        fd = os.open(f"/proc/self/{name}", os.O_WRONLY)
+        try:
+            os.write(fd, text.encode())
+        finally:
+            os.close(fd)
+
+
+def has_capability(number: int) -> bool:
+    """Is this capability in the effective set of the process?"""
+    with open("/proc/self/status") as status:
+        for line in status:
+            if line.startswith("CapEff:"):
+                return bool(int(line.split()[1], 16) >> number & 1)
+    return False
+
+
+def drop_capabilities() -> None:
+    """Give up every capability, also those that a program executed later could have gained."""
+    libc, zero = _libc(), ctypes.c_ulong(0)
+    for number in range(_LAST_CAPABILITY + 1):
+        if libc.prctl(_PR_CAPBSET_DROP, ctypes.c_ulong(number), zero, zero, zero) < 0:
+            break  # the first number that this kernel does not know
+    header = _CapHeader(_CAPABILITY_VERSION_3, 0)
+    _syscall(_CAPSET, "capset", ctypes.byref(header), ctypes.byref((_CapData * 2)()))
+
+
+def forbid_new_privileges() -> None:
+    """No program executed from here on gains a privilege, whatever its file says."""
+    _prctl(_PR_SET_NO_NEW_PRIVS, 1, "no_new_privs")
+
+
+def set_dumpable(on: bool) -> None:
+    """May processes of the same user read this one's memory and descriptors through /proc?"""
+    _prctl(_PR_SET_DUMPABLE, int(on), "dumpable")
+
+
+def become_subreaper() -> None:
+    """Become the parent of orphaned descendants."""
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1, "child_subreaper")
+
+
+def die_with_parent() -> None:
+    """Be killed when the parent dies."""
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, "pdeathsig")
+
+
+def set_seccomp(option: int, mode: int, program: int) -> None:
+    """Install the filter at the address ``program``; see :mod:`adjudge_sandbox.seccomp`."""
+    zero = ctypes.c_ulong(0)
+    _check(_libc().prctl(option, ctypes.c_ulong(mode), ctypes.c_ulong(program), zero, zero), "seccomp")

@@ -1,0 +1,108 @@
+"""Verdicts that are known already, or on their way.
+
+Eight rollouts of one prompt often end in the same answer, and an epoch later they do so again. The key is the verifier
+with its version, options and reference, and the *extracted* answer where the verifier has an extraction step. Only
+``ok`` verdicts are kept: a failure of ours must not outlive its cause.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+
+from pydantic_core import to_json
+
+from adjudge.types import Verdict
+
+from .job import Job
+
+__all__ = ["Flights", "VerdictCache", "cache_key"]
+
+
+def cache_key(job: Job) -> bytes:
+    """16 bytes that stand for everything that the verdict may depend on."""
+    extraction = job.call.extraction
+    answer: object = job.call.response if extraction is None else [extraction.outcome, extraction.text]
+    material = to_json(
+        [job.verifier.name, job.verifier.version, job.call.options, job.reference, answer],
+        inf_nan_mode="strings",
+        fallback=repr,
+    )
+    return hashlib.blake2b(material, digest_size=16).digest()
+
+
+class VerdictCache:
+    """The ``capacity`` verdicts used last, in memory."""
+
+    def __init__(self, capacity: int) -> None:
+        self._capacity = capacity
+        self._verdicts: OrderedDict[bytes, Verdict] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._verdicts)
+
+    def get(self, key: bytes) -> Verdict | None:
+        verdict = self._verdicts.get(key)
+        if verdict is not None:
+            self._verdicts.move_to_end(key)
+        return verdict
+
+    def put(self, key: bytes, verdict: Verdict) -> None:
+        """Keep ``verdict`` if it is a judgement."""
+        if self._capacity <= 0 or not verdict.ok:
+            return
+        self._verdicts[key] = verdict
+        self._verdicts.move_to_end(key)
+        if len(self._verdicts) > self._capacity:
+            self._verdicts.popitem(last=False)
+
+
+@dataclass(slots=True, eq=False)
+class _Flight:
+    job: Job
+    waiters: list[asyncio.Future[Verdict]]
+
+
+class Flights:
+    """Jobs under way, joined: equal calls wait for one job, which is cancelled once nobody waits for it."""
+
+    def __init__(self) -> None:
+        self._flights: dict[Hashable, _Flight] = {}
+
+    def join(self, key: Hashable) -> asyncio.Future[Verdict] | None:
+        """A future for the verdict of the running job of this key, if there is one."""
+        flight = self._flights.get(key)
+        return None if flight is None else self._add_waiter(key, flight)
+
+    def open(self, key: Hashable, job: Job, landed: Callable[[Verdict], None]) -> asyncio.Future[Verdict]:
+        """A future for the verdict of ``job``, which later calls may join; ``landed`` is told first."""
+        flight = self._flights[key] = _Flight(job, [])
+
+        def done(future: asyncio.Future[Verdict]) -> None:
+            if self._flights.get(key) is flight:
+                del self._flights[key]
+            if future.cancelled():
+                return
+            landed(future.result())
+            for waiter in flight.waiters:
+                if not waiter.done():
+                    waiter.set_result(future.result())
+
+        job.future.add_done_callback(done)
+        return self._add_waiter(key, flight)
+
+    def _add_waiter(self, key: Hashable, flight: _Flight) -> asyncio.Future[Verdict]:
+        waiter: asyncio.Future[Verdict] = asyncio.get_running_loop().create_future()
+        flight.waiters.append(waiter)
+
+        def gone(future: asyncio.Future[Verdict]) -> None:
+            if future.cancelled() and all(other.cancelled() for other in flight.waiters):
+                if self._flights.get(key) is flight:
+                    del self._flights[key]
+                flight.job.future.cancel()
+
+        waiter.add_done_callback(gone)
+        return waiter

@@ -1,0 +1,1 @@
+"""Where calls run: one executor per lane, the same ones in every dispatcher."""

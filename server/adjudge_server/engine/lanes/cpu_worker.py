@@ -1,0 +1,101 @@
+"""The child's side of the ``cpu`` lane: judge what comes in, one call after the other.
+
+It speaks JSON frames with its parent, checks nothing twice (the parent has), and has no clock: the parent watches its
+CPU time and kills it. Its own memory limit turns a greedy call into a ``MemoryError``, after which it asks to be
+replaced, since nobody knows what a library leaves behind after that.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import socket
+import struct
+from typing import Any
+
+from pydantic_core import from_json, to_json
+
+from adjudge.types import Verdict
+from adjudge_verifiers import registry
+from adjudge_verifiers.base import Call, Extraction
+
+from ..run import judge
+
+__all__ = ["decode_call", "encode_call", "main", "warm"]
+
+_MIB = 1024 * 1024
+_FAT_MIB = 512
+"""A worker whose own memory has grown by this much is replaced between two calls."""
+
+
+def encode_call(verifier: str, call: Call[Any, Any], reference: Any, options: dict[str, Any]) -> bytes:
+    """The frame (length, JSON) that carries a call to a worker."""
+    extraction = call.extraction
+    body = to_json(
+        {
+            "verifier": verifier,
+            "response": call.response,
+            "reference": reference,
+            "options": options,
+            "prompt": call.prompt,
+            "extraction": extraction
+            and [extraction.outcome, extraction.text, extraction.method, list(extraction.candidates)],
+        }
+    )
+    return struct.pack(">I", len(body)) + body
+
+
+def decode_call(body: bytes) -> tuple[Any, Call[Any, Any]]:
+    """The verifier and the call of a frame's body."""
+    message = from_json(body)
+    verifier = registry.get(message["verifier"])
+    extraction = message["extraction"]
+    return verifier, Call(
+        response=message["response"],
+        reference=verifier.reference_adapter().validate_python(message["reference"]),
+        options=verifier.Options.model_validate(message["options"]),
+        prompt=message["prompt"],
+        extraction=extraction and Extraction(extraction[0], extraction[1], extraction[2], tuple(extraction[3])),
+    )
+
+
+def warm(config: dict[str, Any]) -> None:
+    """In the nursery: import what the verifiers of this lane need."""
+    registry.load()
+
+
+def main(sock: socket.socket, config: dict[str, Any]) -> None:
+    """In the child: serve until the parent hangs up."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    limit = config["memory_mib"] * _MIB
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    start_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    while True:
+        (size,) = struct.unpack(">I", _receive(sock, 4))
+        verdict = _judge(_receive(sock, size))
+        grown_mib = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - start_kib) / 1024
+        spent = "ran out of memory" in verdict.reason or grown_mib > _FAT_MIB
+        body = (b"1" if spent else b"0") + verdict.model_dump_json().encode()
+        sock.sendall(struct.pack(">I", len(body)) + body)
+        if spent:
+            os._exit(0)
+
+
+def _judge(body: bytes) -> Verdict:
+    try:
+        verifier, call = decode_call(body)
+        return judge(verifier, call)
+    except MemoryError:
+        return Verdict.failed("verifier_error", "The worker ran out of memory on this answer.")
+
+
+def _receive(sock: socket.socket, size: int) -> bytes:
+    data = bytearray()
+    while len(data) < size:
+        piece = sock.recv(min(size - len(data), 1 << 20))
+        if not piece:
+            raise EOFError
+        data += piece
+    return bytes(data)

@@ -1,0 +1,1 @@
+"""The HTTP side: everything that knows about requests and replies, and nothing about judging."""

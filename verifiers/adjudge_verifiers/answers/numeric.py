@@ -1,0 +1,164 @@
+"""``numeric``: is the answer the number that was asked for?"""
+
+from __future__ import annotations
+
+import math
+import re
+from fractions import Fraction
+from typing import Annotated, Literal
+
+from pydantic import Field, StrictFloat, StrictInt, StrictStr
+
+from adjudge.types import Verdict
+
+from ..base import Call, Context, Example, Extraction, Verifier
+from ..errors import InvalidReference
+from ..extract.final import Convention, ExtractionOptions, final_answer
+from ..extract.last import last_number
+from ..extract.text import fold, plain_latex
+from ..registry import register
+from .arithmetic import contradicts_itself
+from .numbers import Quantity, parse_quantity
+from .outcomes import shown, unanswered
+
+__all__ = ["Numeric", "NumericOptions", "read"]
+
+_Gold = StrictStr | StrictInt | StrictFloat
+Accepted = _Gold | Annotated[list[_Gold], Field(min_length=1)]
+
+_MAX_PROSE = 2_000
+_NOT_COUNTED = re.compile(r"\bor\b|\b(?:pi|sqrt|log|ln|sin|cos|tan|exp|infinity)\b|π|√|!|\^")
+_NUMBER = re.compile(
+    r"(?<![\w.])(?:[-+](?=[$\d.]))?[$€£¥]?(?:\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?(?:/\d+)?|\.\d+)\s?%?", re.IGNORECASE
+)
+_LISTED = re.compile(r"[\s$]*(?:[a-z$]{1,12}\s)?[\s$]*(?:[,;|/]|\bor\b|\band\b(?!\s+not\b)|\bto\b|\\lor)[\s$]*")
+
+
+class NumericOptions(ExtractionOptions):
+    """How exact the number must be, and how it is written and found."""
+
+    conventions: tuple[Convention, ...] = Field(
+        default=("answer_tag", "boxed", "hash", "anchor", "last_number"),
+        min_length=1,
+        description="Tried in this order; leave out `last_number` to demand that the answer be announced.",
+    )
+    abs_tol: float = Field(default=0.0, ge=0, description="Largest distance from the reference.")
+    rel_tol: float = Field(default=0.0, ge=0, description="Largest distance, as a share of the reference.")
+    percent: Literal["lenient", "strict", "ignore"] = Field(
+        default="lenient",
+        description="`strict`: 25% is 0.25 and nothing else. `lenient`: if only one side has the sign, 25% is also 25 "
+        "(never 0.5% for 0.5). `ignore`: the sign is dropped.",
+    )
+    decimal_comma: bool = Field(default=False, description="Read 1.234,5 and 2,5 with a decimal comma.")
+
+
+@register
+class Numeric(Verifier[str | int | float | list[str | int | float], NumericOptions]):
+    """Correct if the final answer is one number and equals the reference exactly, or within the tolerance asked for.
+
+    Reads separators of thousands, currencies, percent, fractions, mixed numbers, powers of ten, "3 million" and the
+    digits of every script; compares fractions, never floats. A unit may be left out, but a stated unit of measure
+    must be that of the reference; none is converted. The reference may be a whole solution that ends in `#### 18` or
+    `A: 18`. It knows no variables and no functions: that is `math`.
+    """
+
+    name, version, lane = "numeric", "1", "inline"
+    Reference, Options = Accepted, NumericOptions
+    examples = (
+        Example("She makes 9 * 2 = 18 dollars.\n#### 18", "18"),
+        Example("The total is $1,234.50.", 1234.5),
+        Example("So it is \\boxed{\\frac{3}{4}}", "0.75"),
+        Example("Sum: 16 - 7 = 9\nA: 9", "work\nA: 9", {"conventions": ["anchor"], "anchors": ["A:"]}),
+        Example("The answer is 3.14.", "3.14159", {"abs_tol": 0.002}),
+        Example("The answer is 25%", "25"),
+        Example("The answer is 19.", "18", reward=0.0, category="wrong_answer"),
+        Example("It costs 20 cents.", "$20", reward=0.0, category="wrong_answer"),
+        Example("The answer is 12 or 13.", "12", reward=0.0, category="hedged"),
+        Example("\\boxed{12=13}", "13", reward=0.0, category="wrong_answer"),
+        Example("I cannot tell.", "18", reward=0.0, category="no_answer"),
+        Example("First \\boxed{18}, and finally \\boxed{", "18", reward=0.0, category="truncated"),
+        Example("18", "eighteen or so", reward=None, status="invalid_task"),
+    )
+
+    def extract(self, response: str, options: NumericOptions) -> Extraction:
+        found = options.final_answer(response)
+        if found.outcome != "answered":
+            return found
+        return read(found)
+
+    def verify(self, call: Call[str | int | float | list[str | int | float], NumericOptions], ctx: Context) -> Verdict:
+        references = call.reference if isinstance(call.reference, list) else [call.reference]
+        golds = [_gold(reference, call.options) for reference in references]
+        extraction = call.extraction or self.extract(call.response, call.options)
+        if extraction.outcome != "answered":
+            return unanswered(extraction)
+        found = extraction.text[:1_000]
+        if contradicts_itself(extraction.text):
+            return Verdict.scored(0.0, "wrong_answer", f"{shown(found)} contradicts itself.", extracted=found)
+        answer = parse_quantity(extraction.text.rpartition("=")[2], decimal_comma=call.options.decimal_comma)
+        if answer is None or not _is_count(answer):
+            return Verdict.scored(0.0, "wrong_answer", f"{shown(found)} is not one number.", extracted=found)
+        if any(_equal(gold, answer, call.options) for gold in golds):
+            return Verdict.scored(1.0, "correct", "The number is the reference.", extracted=found)
+        reason = f"{shown(found)} is not {shown(str(references[0]))}."
+        return Verdict.scored(0.0, "wrong_answer", reason, extracted=found)
+
+
+def read(found: Extraction) -> Extraction:
+    """Narrow a marked answer down to its number: ``12 and not 13`` to ``12``; ``12 or 13`` is hedged."""
+    text = found.text if found.method in ("boxed", "answer_tag") else found.text.rstrip("! ")
+    if parse_quantity(text) is not None or "=" in text or len(text) > _MAX_PROSE:
+        return Extraction("answered", text, found.method)
+    prose = " ".join(plain_latex(fold(text)).replace("\\%", "%").replace("\\$", "$").split())
+    numbers = list(_NUMBER.finditer(prose))
+    if len({number.group().strip() for number in numbers}) <= 1:
+        narrowed = last_number(prose) if numbers and found.method != "boxed" else None
+        return Extraction("answered", narrowed.text if narrowed and narrowed.text else text, found.method)
+    first, second = numbers[0], numbers[1]
+    if _LISTED.fullmatch(prose.lower(), first.end(), second.start()) or found.method == "boxed":
+        candidates = tuple(number.group().strip() for number in numbers[:8])
+        return Extraction("hedged", method=found.method, candidates=candidates)
+    if not prose[: first.start()].strip(" $*_("):
+        return Extraction("answered", first.group().strip(), found.method)
+    return Extraction("ambiguous", method=found.method, candidates=tuple(n.group().strip() for n in numbers[:8]))
+
+
+def _gold(reference: str | int | float, options: NumericOptions) -> Quantity:
+    if isinstance(reference, float) and not math.isfinite(reference):
+        raise InvalidReference("The reference is not a finite number.")
+    if isinstance(reference, int):
+        return Quantity(Fraction(reference), decimals=0)
+    text = reference if isinstance(reference, str) else repr(reference)
+    quantity = parse_quantity(text, decimal_comma=options.decimal_comma)
+    if quantity is None and isinstance(reference, str):
+        anchors = (*options.anchors, "answer:", "A:")
+        marked = final_answer(text, ("boxed", "hash", "anchor"), anchors=anchors)
+        quantity = parse_quantity(marked.text, decimal_comma=options.decimal_comma) if marked.text else None
+    if quantity is None or not _is_count(quantity):
+        raise InvalidReference(
+            f"The reference {shown(text)} is not a number, nor does it end in one after '####' or 'A:'."
+        )
+    return quantity
+
+
+def _is_count(quantity: Quantity) -> bool:
+    """Is what follows the number a unit or a noun? ``3x``, ``2 pi`` and ``7 or more`` are no numbers."""
+    words = quantity.words
+    if not words or quantity.unit:
+        return True
+    return len(words) > 1 and not _NOT_COUNTED.search(words)
+
+
+def _equal(gold: Quantity, answer: Quantity, options: NumericOptions) -> bool:
+    if gold.unit and answer.unit and gold.unit != answer.unit:
+        return False
+    if gold.percent == answer.percent or options.percent == "ignore":
+        return _close(gold.value, answer.value, options)
+    if _close(gold.ratio, answer.ratio, options):
+        return True
+    return options.percent == "lenient" and abs(gold.value) >= 1 and _close(gold.value, answer.value, options)
+
+
+def _close(gold: Fraction, answer: Fraction, options: NumericOptions) -> bool:
+    allowed = max(Fraction(repr(options.abs_tol)), Fraction(repr(options.rel_tol)) * abs(gold))
+    return abs(gold - answer) <= allowed

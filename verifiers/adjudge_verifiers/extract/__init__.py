@@ -1,0 +1,1 @@
+"""The one place that finds the final answer of a response."""

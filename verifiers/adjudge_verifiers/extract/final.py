@@ -1,0 +1,132 @@
+"""``final_answer``: the one answer that a response hands in, and how it was found.
+
+A *convention* is a way of marking the final answer. The conventions that are asked for are tried in their order, and
+the first that occurs in the text decides, even if what it marks is empty or cut off: an answer that was begun and not
+finished is never replaced by something found elsewhere. Thinking blocks are removed before.
+
+=============== ========================================================================================
+``answer_tag``  ``<answer>..</answer>`` (``answer_tags`` names others); a box inside it is opened
+``boxed``       ``\\boxed{..}``, ``\\fbox{..}``; boxes joined by commas or "and" are one answer
+``json_field``  the value of ``json_field`` in a JSON object
+``anchor``      ``Answer: ..``, ``The final answer is ..`` (``anchors`` replaces the phrases)
+``hash``        ``#### ..``
+``whole``       the whole text
+``short``       the whole text, if it is a single line of at most 200 characters
+``last_math``   the last formula of the last sentence, else its last number
+``last_number`` the last number of the last sentence
+=============== ========================================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+from pydantic import Field
+
+from ..base import Extraction, Options
+from .anchors import DEFAULT_ANCHORS, Anchored, find_anchors, find_hashes, find_json_field
+from .boxed import find_boxes
+from .claims import Claim, decide
+from .last import last_math, last_number
+from .tags import find_tags
+from .thinking import strip_thinking
+
+__all__ = ["Convention", "ExtractionOptions", "final_answer"]
+
+Convention = Literal[
+    "answer_tag", "boxed", "json_field", "anchor", "hash", "whole", "short", "last_math", "last_number"
+]
+
+_SHORT = 200
+
+
+class ExtractionOptions(Options):
+    """How the final answer is found; the base of the options of every verifier that looks for one."""
+
+    conventions: tuple[Convention, ...] = Field(
+        default=("answer_tag", "boxed", "anchor", "hash"),
+        min_length=1,
+        description="Ways of marking the final answer, tried in this order; the first that occurs decides.",
+    )
+    answer_tags: tuple[str, ...] = Field(default=("answer",), min_length=1, description="Names for `answer_tag`.")
+    anchors: tuple[str, ...] = Field(
+        default=(), description="Phrases for `anchor`, such as `A:`, in place of the built-in ones."
+    )
+    json_field: str = Field(default="answer", min_length=1, description="Key for `json_field`.")
+    thinking: Literal["strip", "keep"] = Field(
+        default="strip", description="`strip` removes thinking blocks; an answer that stands only there is none."
+    )
+
+    def final_answer(self, response: str) -> Extraction:
+        """:func:`final_answer` with these options."""
+        return final_answer(
+            response,
+            self.conventions,
+            answer_tags=self.answer_tags,
+            anchors=self.anchors or DEFAULT_ANCHORS,
+            json_field=self.json_field,
+            keep_thinking=self.thinking == "keep",
+        )
+
+
+def final_answer(
+    text: str,
+    conventions: Sequence[Convention],
+    *,
+    answer_tags: tuple[str, ...] = ("answer",),
+    anchors: tuple[str, ...] = DEFAULT_ANCHORS,
+    json_field: str = "answer",
+    keep_thinking: bool = False,
+) -> Extraction:
+    """The final answer of ``text`` under the first of ``conventions`` that occurs in it, in linear time."""
+    if not keep_thinking:
+        text, left_open = strip_thinking(text)
+        if left_open:
+            return Extraction("truncated", method="thinking")
+    if not text.strip():
+        return Extraction("none", method="empty")
+    finders: dict[Convention, Callable[[], Extraction | None]] = {
+        "answer_tag": lambda: _tagged(text, answer_tags),
+        "boxed": lambda: _boxed(text),
+        "json_field": lambda: _announced(text, find_json_field(text, json_field), "json_field"),
+        "anchor": lambda: _announced(text, find_anchors(text, anchors), "anchor"),
+        "hash": lambda: _announced(text, find_hashes(text), "hash"),
+        "whole": lambda: Extraction("answered", text.strip(), "whole"),
+        "short": lambda: _short(text),
+        "last_math": lambda: last_math(text),
+        "last_number": lambda: last_number(text),
+    }
+    for convention in conventions:
+        extraction = finders[convention]()
+        if extraction is not None:
+            return extraction
+    return Extraction("none", method="no_convention")
+
+
+def _tagged(text: str, names: tuple[str, ...]) -> Extraction | None:
+    blocks = find_tags(text, names)
+    if not blocks:
+        return None
+    claims = [Claim(block.start, block.end, block.content, block.closed) for block in blocks]
+    extraction = decide(text, claims, "answer_tag")
+    inner = _boxed(extraction.text) if extraction.outcome == "answered" else None
+    return extraction if inner is None else inner
+
+
+def _boxed(text: str) -> Extraction | None:
+    boxes = find_boxes(text)
+    if not boxes:
+        return None
+    return decide(text, [Claim(box.start, box.end, box.content, box.closed) for box in boxes], "boxed", join=True)
+
+
+def _announced(text: str, found: Sequence[Anchored], method: str) -> Extraction | None:
+    if not found:
+        return None
+    return decide(text, [Claim(one.start, one.end, one.content) for one in found], method)
+
+
+def _short(text: str) -> Extraction | None:
+    text = text.strip()
+    return Extraction("answered", text, "short") if len(text) <= _SHORT and "\n" not in text else None
