@@ -88,9 +88,8 @@ def verifiers_page() -> str:
     parts = [VERIFIERS_HEAD]
     for name in registry.names():
         verifier = registry.get(name)
-        parts.append(
-            f"## {name}\n\nLane `{verifier.lane}`, version `{verifier.version}`.\n\n{verifier.description()}\n"
-        )
+        description = verifier.description().replace("``", "`")
+        parts.append(f"## {name}\n\nLane `{verifier.lane}`, version `{verifier.version}`.\n\n{description}\n")
         if verifier.source:
             parts.append(f"Source: {verifier.source}\n")
         parts += [_reference(verifier), _options(verifier), _examples(verifier)]
@@ -166,7 +165,8 @@ def _shown(value: Any) -> str:
         return ""
     text = json.dumps(value, ensure_ascii=False)
     text = text if len(text) <= 90 else text[:87] + "..."
-    return f"`` {_cell(text)} ``" if "`" in text else f"`{_cell(text)}`"
+    text = text.replace("|", "\\|")
+    return f"`` {text} ``" if "`" in text else f"`{text}`"
 
 
 def cli_page() -> str:

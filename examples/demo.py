@@ -9,9 +9,10 @@ Uses the server that listens on the port; starts one, and stops it at the end, i
 from __future__ import annotations
 
 import argparse
+import os
+import re
 import subprocess
 import sys
-import time
 import tomllib
 import urllib.error
 import urllib.request
@@ -32,18 +33,16 @@ def is_ready(url: str) -> bool:
         return False
 
 
-def start(url: str, port: int) -> subprocess.Popen[bytes]:
-    """Start a server with the example recipes and wait until it is ready."""
+def start(port: int) -> tuple[subprocess.Popen[str], str]:
+    """Start a server with the example recipes; return it and its address, which it prints when it is ready."""
     command = [*ADJUDGE, "serve", "--port", str(port), "--config", str(CONFIG), "--log-level", "warning"]
-    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-    for _ in range(600):
-        if is_ready(url):
-            return process
-        if process.poll() is not None:
-            break
-        time.sleep(0.1)
-    process.kill()
-    sys.exit("The server did not start; the lines above say why.")
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    address = re.search(r"http://\S+", process.stdout.readline())
+    if address is None:
+        process.wait()
+        sys.exit("The server did not start; the lines above say why.")
+    return process, address[0]
 
 
 def has_example_recipes(url: str) -> bool:
@@ -57,15 +56,16 @@ def main() -> int:
     parser.add_argument("--port", type=int, default=8080)
     port: int = parser.parse_args().port
     url = f"http://127.0.0.1:{port}"
-    files = sorted(str(file) for file in (EXAMPLES / "rows").glob("*.jsonl"))
+    files = sorted(os.path.relpath(file) for file in (EXAMPLES / "rows").glob("*.jsonl"))
     process = None
     if not is_ready(url):
-        process = start(url, port)
+        process, url = start(port)
     elif not has_example_recipes(url):
         print(f"The server on port {port} lacks the recipes of {CONFIG.name}: without recipes.jsonl.", file=sys.stderr)
         files = [file for file in files if not file.endswith("recipes.jsonl")]
     try:
-        return subprocess.run([*ADJUDGE, "verify", *files, "--url", url], check=False).returncode
+        command = [*ADJUDGE, "verify", *files, "--url", url, "--out", os.devnull]
+        return subprocess.run(command, check=False).returncode
     finally:
         if process is not None:
             process.terminate()

@@ -96,7 +96,8 @@ class Script:
 class FunctionCall:
     """Call ``function`` with ``args`` (plain values).
 
-    ``function`` is a name of the module, or ``Class().method`` for a method of a fresh instance (``Solution().twoSum``).
+    ``function`` is a name of the module, or ``Class().method`` for a method of a fresh instance
+    (``Solution().twoSum``).
     """
 
     function: str

@@ -14,21 +14,17 @@ import os
 import resource
 import shutil
 import tempfile
-import traceback
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from . import driver, rootfs, seccomp
+from . import driver, frames, rootfs, seccomp
 from . import namespaces as ns
 
 if TYPE_CHECKING:
     from .jail import JailSpec
 
-__all__ = ["BROKEN_STATUS", "REPORT_FD", "enter"]
+__all__ = ["enter", "make_scratch", "remove_scratch"]
 
-REPORT_FD = 3
-"""Where the report socket is when the driver starts; the program and further descriptors follow it."""
-BROKEN_STATUS = 213
-"""Exit status of a cell that could not be made: ours, never the program's (the report tells the two apart)."""
+from .process import REPORT_FD
 
 _NOBODY = 65534
 _STACK_BYTES = 112 << 20  # an interpreter started with the usual 8 MiB has room for 128 MiB
@@ -36,9 +32,9 @@ _OPEN_FILES = 256
 _ADDRESS_SLACK_MIB = 1024
 
 
-def enter(request: dict[str, Any], fds: list[int], spec: JailSpec) -> NoReturn:
+def enter(request: dict[str, Any], fds: list[int], spec: JailSpec, scratch: str) -> NoReturn:
     """Become the run that ``request`` describes. ``fds``: stdin, stdout, stderr, report, program, ..., groups."""
-    scratch = "/tmp"
+    report = fds[REPORT_FD]
     try:
         groups = request["groups"]
         for fd in fds[len(fds) - groups :]:
@@ -46,20 +42,18 @@ def enter(request: dict[str, Any], fds: list[int], spec: JailSpec) -> NoReturn:
         if spec.plan is not None:
             ns.unshare(ns.NEW_NS | ns.NEW_IPC)
             rootfs.mount_scratch(spec.scratch_mib, *_inside(spec))
-        else:
-            scratch = tempfile.mkdtemp(prefix="adjudge-run-")
-            if spec.identity.privileged:
-                os.chown(scratch, spec.identity.uid, spec.identity.gid)
         count = len(fds) - groups
         _place(fds[:count])
+        report = REPORT_FD
         os.setsid()
         _limit(spec)
         _become_nobody(spec)
-    except BaseException:  # noqa: BLE001 - nothing has run yet: the cell is broken, and the runner must know
+        os.write(REPORT_FD, frames.pack({"op": "ready"}))
+    except BaseException as error:  # noqa: BLE001 - nothing has run yet: the cell is broken, and the runner must know
         with contextlib.suppress(OSError):
-            os.write(fds[3] if len(fds) > 3 else 2, b"\\0" * 12 + traceback.format_exc().encode())
-        os._exit(BROKEN_STATUS)
-    driver.drive(request["role"], scratch, list(range(REPORT_FD + 2, count)))
+            os.write(report, frames.pack({"op": "broken", "why": f"{type(error).__name__}: {error}"}))
+        os._exit(1)
+    driver.drive(request, scratch, list(range(REPORT_FD + 2, count)))
 
 
 def _inside(spec: JailSpec) -> tuple[int, int]:
@@ -87,7 +81,8 @@ def _limit(spec: JailSpec) -> None:
         resource.RLIMIT_MSGQUEUE: 64 << 10,
     }
     if not spec.grouped:
-        limits[resource.RLIMIT_NPROC] = spec.processes
+        others = 2 if spec.plan is not None else _count_processes(spec.identity.uid)
+        limits[resource.RLIMIT_NPROC] = spec.processes + others
         limits[resource.RLIMIT_AS] = (spec.memory_mib + _ADDRESS_SLACK_MIB) << 20
     for kind, value in limits.items():
         hard = resource.getrlimit(kind)[1]
@@ -97,21 +92,43 @@ def _limit(spec: JailSpec) -> None:
 
 def _become_nobody(spec: JailSpec) -> None:
     identity = spec.identity
-    if identity.privileged and spec.plan is not None:
+    if identity.privileged:
         os.setgroups([])
         os.setresgid(identity.gid, identity.gid, identity.gid)
         os.setresuid(identity.uid, identity.uid, identity.uid)
-        ns.set_dumpable(True)  # for /proc/self/uid_map
-        ns.unshare(ns.NEW_USER)
-        ns.map_user(_NOBODY, identity.uid, identity.gid)
     ns.set_dumpable(True)
     if spec.plan is None:
         return
+    if identity.privileged:
+        ns.unshare(ns.NEW_USER)
+        ns.map_user(_NOBODY, identity.uid, identity.gid)
+        ns.set_dumpable(True)
     ns.drop_capabilities()
     ns.forbid_new_privileges()
     seccomp.install(seccomp.build())
 
 
-def remove_scratch(path: str) -> None:
+def make_scratch(spec: JailSpec) -> str:
+    """The folder that a run may write to: /tmp of its own; without isolation a new folder in the host's."""
+    if spec.plan is not None:
+        return "/tmp"
+    folder = tempfile.mkdtemp(prefix="adjudge-run-")
+    if spec.identity.privileged:
+        os.chown(folder, spec.identity.uid, spec.identity.gid)
+    return folder
+
+
+def remove_scratch(spec: JailSpec, folder: str) -> None:
     """Remove the folder of a run that was not isolated."""
-    shutil.rmtree(path, ignore_errors=True)
+    if spec.plan is None:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _count_processes(uid: int) -> int:
+    """How many processes and threads this user has: a limit without a user namespace counts them all."""
+    count = 0
+    for name in os.listdir("/proc"):
+        with contextlib.suppress(OSError):
+            if name.isdigit() and os.stat(f"/proc/{name}").st_uid == uid:
+                count += len(os.listdir(f"/proc/{name}/task"))
+    return count

@@ -1,8 +1,8 @@
 """Memory and process limits by control groups, version 1 or 2, where this process may make them.
 
-The server makes one group for itself at its start and a numbered child group for every program that runs at once. Groups
-are used again and again: a removed memory group lingers in the kernel until the last page charged to it is gone, so
-making one per run would grow without end. Groups of servers that died are removed at the next start.
+The server makes one group for itself at its start and a numbered child group for every program that runs at once.
+Groups are used again and again: a removed memory group lingers in the kernel until the last page charged to it is gone,
+so making one per run would grow without end. Groups of servers that died are removed at the next start.
 
 Where no group can be made, limits are resource limits of each process plus a look at the resident memory now and then,
 and ``describe()`` of the sandbox says ``rlimits``.
@@ -14,13 +14,17 @@ import contextlib
 import itertools
 import os
 import signal
+import time
 from dataclasses import dataclass
 from typing import Any
+
+from . import namespaces as ns
 
 __all__ = ["Groups", "Slot", "open_groups", "slot"]
 
 _MOUNT = "/sys/fs/cgroup"
 _PREFIX = "adjudge-"
+_REMOVE_TRIES, _REMOVE_PAUSE_S = 100, 0.02
 _numbers = itertools.count()  # several sandboxes of one process have groups of their own
 
 
@@ -39,15 +43,20 @@ class Groups:
         return {"kind": self.kind, "folders": self.folders}
 
     def remove(self) -> None:
-        """Remove the groups of this server, killing what is left in them."""
+        """Remove the groups of this server, killing what is left in them. Waits a little for the dying."""
         for folder in set(self.folders.values()):
-            _remove(folder)
+            for _ in range(_REMOVE_TRIES):
+                _remove(folder)
+                if not os.path.exists(folder):
+                    break
+                time.sleep(_REMOVE_PAUSE_S)
 
-    def clear(self, name: str) -> bool:
-        """Kill what is left in one slot; is it empty now?"""
+    def clear(self, *names: str) -> bool:
+        """Kill what is left in these slots; are they empty now?"""
         empty = True
         for folder in set(self.folders.values()):
-            empty = _kill_all(os.path.join(folder, name)) and empty
+            for name in names:
+                empty = _kill_all(os.path.join(folder, name)) and empty
         return empty
 
 
@@ -121,6 +130,8 @@ def _limit_v1_memory(folder: str, bytes_: str) -> None:
 
 def open_groups() -> Groups:
     """Make this server's groups, as well as the host allows, after removing those of servers that are gone."""
+    if os.geteuid() == 0 and not ns.has_capability(ns.CAP_SYS_ADMIN):
+        return Groups("rlimits", {}, "root without CAP_SYS_ADMIN: jails are made by nobody, who may not use groups")
     reasons = []
     for attempt in (_open_v1, _open_v2):
         try:
@@ -149,7 +160,8 @@ def _start_time(pid: int) -> str:
 
 
 def _open_v1() -> Groups:
-    own, folders = _own_paths(), {}
+    own = _own_paths()
+    folders: dict[str, str] = {}
     for controller in ("memory", "pids"):
         parent = f"{_MOUNT}/{controller}{own.get(controller, '')}".rstrip("/")
         if controller not in own or not os.path.isdir(parent):

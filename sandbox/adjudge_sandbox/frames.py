@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import socket
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Frame", "FrameError", "pack", "receive", "receive_async", "send", "send_async"]
+__all__ = ["Frame", "FrameError", "pack", "receive", "receive_async", "receive_file", "send", "send_async"]
 
 _PREFIX = struct.Struct(">IQ")
 _MAX_HEADER = 4 << 20
@@ -59,7 +60,11 @@ def unpack(head: bytes, body: bytes) -> Frame:
     except (ValueError, RecursionError) as error:
         raise FrameError("the header of a frame is not JSON") from error
     lengths = header.pop("_blobs", None) if isinstance(header, dict) else None
-    if not isinstance(lengths, list) or not all(type(n) is int and n >= 0 for n in lengths) or sum(lengths) != len(body):
+    if (
+        not isinstance(lengths, list)
+        or not all(type(n) is int and n >= 0 for n in lengths)
+        or sum(lengths) != len(body)
+    ):
         raise FrameError("the lengths in a frame do not add up")
     blobs, at = [], 0
     for length in lengths:
@@ -77,6 +82,14 @@ def receive(sock: socket.socket, max_bytes: int = NO_LIMIT) -> Frame:
     """Receive one frame from a blocking socket. Raises :class:`EOFError` at its end, :class:`FrameError`."""
     head, body = parse_prefix(_receive_exactly(sock, _PREFIX.size), max_bytes)
     return unpack(_receive_exactly(sock, head), _receive_exactly(sock, body))
+
+
+def receive_file(fd: int) -> Frame:
+    """The frame in an anonymous file, which is closed."""
+    content = os.pread(fd, os.fstat(fd).st_size, 0)
+    os.close(fd)
+    head, _ = parse_prefix(content[: _PREFIX.size], NO_LIMIT)
+    return unpack(content[_PREFIX.size : _PREFIX.size + head], content[_PREFIX.size + head :])
 
 
 def _receive_exactly(sock: socket.socket, size: int) -> bytes:

@@ -59,14 +59,16 @@ def serve(control: socket.socket, spec: JailSpec) -> NoReturn:
         if request["op"] != "run":
             continue  # a request to kill that crossed with the report of the run's end
         ns.die_with_parent()  # the parent is the runner only from the first request on
+        scratch = cell.make_scratch(spec)
         started = time.monotonic()
         pid = os.fork()
         if pid == 0:
             control.close()
-            cell.enter(request, fds, spec)
+            cell.enter(request, fds, spec, scratch)
         for fd in fds:
             os.close(fd)
         report = _Watch(control, spec, pid, started).report()
+        cell.remove_scratch(spec, scratch)
         control.send(json.dumps(asdict(report)).encode())
 
 
@@ -141,12 +143,15 @@ class _Watch:
     def _descendants(self) -> list[int]:
         """In a pid namespace everybody but init; without one whoever is in the child's tree."""
         if self._spec.plan is None:
-            return _tree(self._pid) + _children(os.getpid())
+            return [pid for child in _children(os.getpid()) for pid in _tree(child)]
         with contextlib.suppress(OSError):
             return [int(name) for name in os.listdir("/proc") if name.isdigit() and name != "1"]
         return []
 
     def _kill(self, why: str) -> None:
+        self._reap_the_dead()
+        if self._status is not None:
+            return  # it was faster
         self._killed = self._killed or why
         with contextlib.suppress(ProcessLookupError):
             os.kill(self._pid, signal.SIGKILL)

@@ -8,8 +8,8 @@
 The runner holds a :class:`Jail`. Killing its first process kills everything in it, whatever it forked, and everything
 dies in the same way when the runner does. The runner asks over one socket: each request names a role and carries the
 descriptors that the child shall have; each report says how the child ended and what it used. Init
-(:mod:`adjudge_sandbox.init`) keeps the rights that it needs for making a fresh ``/tmp`` for every run, and is given nothing
-that an answer wrote.
+(:mod:`adjudge_sandbox.init`) keeps the rights that it needs for making a fresh ``/tmp`` for every run, and is given
+nothing that an answer wrote.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from typing import Any, NoReturn
 from . import init, rootfs
 from . import namespaces as ns
 
-__all__ = ["Identity", "Jail", "JailLost", "JailRefused", "JailSpec"]
+__all__ = ["NOBODY", "Identity", "Jail", "JailLost", "JailRefused", "JailSpec"]
 
 NOBODY = 65534
 _FIRST_UID = 1_700_000_000
@@ -53,8 +53,11 @@ class Identity:
 
     @classmethod
     def of_slot(cls, number: int, *, isolated: bool = True) -> Identity:
-        """As root a user of its own for each slot, so that limits per user are not shared; else this very user."""
-        if os.geteuid() != 0:
+        """As root a user of its own for each slot, so that limits per user are not shared; else this very user.
+
+        Without isolation root remains root if nobody else can read the interpreter.
+        """
+        if os.geteuid() != 0 or (not isolated and not _is_readable_by_all(os.__file__)):
             return cls(os.geteuid(), os.getegid(), False)
         if isolated and not ns.has_capability(ns.CAP_SYS_ADMIN):
             os.setgroups([])
@@ -64,6 +67,15 @@ class Identity:
             return cls(NOBODY, NOBODY, False)
         uid = _FIRST_UID + number
         return cls(uid, uid, True) if _is_mapped(uid) else cls(NOBODY, NOBODY, True)
+
+
+def _is_readable_by_all(path: str) -> bool:
+    """May anybody read this file, through all its folders?"""
+    real = os.path.realpath(path)
+    folders = [os.path.dirname(real)]
+    while folders[-1] != "/":
+        folders.append(os.path.dirname(folders[-1]))
+    return bool(os.stat(real).st_mode & 0o004) and all(os.stat(folder).st_mode & 0o001 for folder in folders)
 
 
 def _is_mapped(uid: int) -> bool:
@@ -148,6 +160,7 @@ def _make(control: socket.socket, spec: JailSpec) -> NoReturn:
     """In the maker: leave the namespaces, fork init, exit. Never returns."""
     status = 1
     try:
+        _keep_only(control.fileno())
         os.setsid()  # signals to "my process group" from inside must not reach the server
         if spec.plan is not None:
             uid, gid = os.geteuid(), os.getegid()
@@ -162,6 +175,12 @@ def _make(control: socket.socket, spec: JailSpec) -> NoReturn:
     except BaseException as error:  # noqa: BLE001 - whatever it was, it must not unwind into the runner
         _refuse(control, error)
     os._exit(status)
+
+
+def _keep_only(fd: int) -> None:
+    """Close what belongs to the runner, its line to the server above all."""
+    os.closerange(3, fd)
+    os.closerange(fd + 1, os.sysconf("SC_OPEN_MAX"))
 
 
 def _become_init(control: socket.socket, spec: JailSpec) -> NoReturn:

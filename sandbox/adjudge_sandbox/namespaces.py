@@ -41,6 +41,7 @@ __all__ = [
     "set_dumpable",
     "set_seccomp",
     "unshare",
+    "warm",
 ]
 
 NEW_NS, NEW_UTS, NEW_IPC, NEW_USER, NEW_PID, NEW_NET = (
@@ -221,3 +222,9 @@ def set_seccomp(option: int, mode: int, program: int) -> None:
     """Install the filter at the address ``program``; see :mod:`adjudge_sandbox.seccomp`."""
     zero = ctypes.c_ulong(0)
     _check(_libc().prctl(option, ctypes.c_ulong(mode), ctypes.c_ulong(program), zero, zero), "seccomp")
+
+
+def warm() -> None:
+    """Load the C library's handle before the fork that needs it."""
+    _libc()
+    _architecture()

@@ -23,7 +23,7 @@ import socket
 import sys
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
@@ -71,7 +71,8 @@ class Nursery:
     """Starts and keeps the warm process, and asks it for children. One event loop at a time.
 
     ``target`` is ``"module:function"``; a child calls ``function(sock, config)`` and exits when that returns. ``warm``,
-    named in the same way, is called once with ``config`` in the warm process, after the modules of ``preload``.
+    named in the same way, is called once with ``config`` in the warm process, after the modules of ``preload``. ``env``
+    is the environment of the warm process and of its children; by default this process's own.
     """
 
     def __init__(
@@ -82,9 +83,11 @@ class Nursery:
         warm: str | None = None,
         config: dict[str, Any] | None = None,
         name: str = "nursery",
+        env: Mapping[str, str] | None = None,
     ) -> None:
         self._arguments = {"target": target, "preload": list(preload), "warm": warm, "config": config or {}}
         self._name = name
+        self._env = env
         self._control: socket.socket | None = None
         self._process: asyncio.subprocess.Process | None = None
         self._lock = asyncio.Lock()
@@ -103,12 +106,21 @@ class Nursery:
 
     async def spawn(self) -> Child:
         """Fork one child. Restarts a dead nursery once; raises :class:`SandboxUnavailable` if that does not help."""
+        spawning = asyncio.ensure_future(self._spawn())
+        try:
+            return await asyncio.shield(spawning)  # a fork cut off in the middle would answer the next request
+        except asyncio.CancelledError:
+            spawning.add_done_callback(_discard)
+            raise
+
+    async def _spawn(self) -> Child:
         async with self._lock:
             for attempt in (1, 2):
                 if self.pid is None or self._control is None:
                     await self._start()
                 try:
-                    return await asyncio.wait_for(self._fork(), _SPAWN_TIMEOUT_S)
+                    async with asyncio.timeout(_SPAWN_TIMEOUT_S):
+                        return await self._fork()
                 except (OSError, EOFError, TimeoutError) as error:
                     await self._kill()
                     if attempt == 2:
@@ -136,11 +148,13 @@ class Nursery:
                 json.dumps(self._arguments),
                 stdin=asyncio.subprocess.DEVNULL,
                 pass_fds=(theirs.fileno(),),
+                env=self._env,
                 start_new_session=False,
             )
             theirs.close()
             self._control = ours
-            ready = await asyncio.wait_for(asyncio.get_running_loop().sock_recv(ours, 4096), _START_TIMEOUT_S)
+            async with asyncio.timeout(_START_TIMEOUT_S):
+                ready = await asyncio.get_running_loop().sock_recv(ours, 4096)
         except (OSError, TimeoutError) as error:
             theirs.close()
             await self._kill()
@@ -183,20 +197,26 @@ class Nursery:
             return message, array.array("i", ancillary[0][2][:4])[0]
 
     async def _kill(self) -> None:
+        if self._process is not None and self._process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                self._process.kill()  # before its socket closes: asyncio warns when it finds a child that has exited
         if self._control is not None:
             self._control.close()
             self._control = None
         if self._process is not None:
-            if self._process.returncode is None:
-                with contextlib.suppress(ProcessLookupError):
-                    self._process.kill()
-                await self._process.wait()
+            await self._process.wait()
             self._process = None
 
 
 def _settle(future: asyncio.Future[None]) -> None:
     if not future.done():
         future.set_result(None)
+
+
+def _discard(spawning: asyncio.Future[Child]) -> None:
+    """The caller has gone: nobody wants this child."""
+    if not spawning.cancelled() and spawning.exception() is None:
+        spawning.result().close()
 
 
 def die_with_parent() -> None:

@@ -2,8 +2,8 @@
 
 A small read-only tmpfs as root; in it, read-only binds of ``/usr`` (with ``/bin``, ``/lib``... as on the host) and of
 the running interpreter, wherever that is installed; a private ``/proc`` with processes only; four harmless devices; a
-handful of files in ``/etc`` that belong to nobody. Nothing of the host's ``/etc``, ``/home``, ``/var``, ``/run`` or of the
-server's folder is there. ``/tmp`` and ``/dev/shm`` are writable and new for every run (:func:`mount_scratch`).
+handful of files in ``/etc`` that belong to nobody. Nothing of the host's ``/etc``, ``/home``, ``/var``, ``/run`` or of
+the server's folder is there. ``/tmp`` and ``/dev/shm`` are writable and new for every run (:func:`mount_scratch`).
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def _bind_file(source: str, target: str) -> None:
 
 
 def _mount_proc(target: str) -> None:
-    """A /proc of this pid namespace. Refused where the host's own is partly covered (containers): then there is none."""
+    """A /proc of this pid namespace. Where the host's own is partly covered (containers) it is refused: then none."""
     flags = ns.MS_NOSUID | ns.MS_NODEV | ns.MS_NOEXEC
     for options in ("subset=pid", ""):
         with contextlib.suppress(OSError):

@@ -78,6 +78,7 @@ def _openapi(app: FastAPI) -> dict[str, object]:
             described = model.model_json_schema(ref_template="#/components/schemas/{model}")
             models.update(described.pop("$defs", {}))
             models[model.__name__] = described
+        models["BatchRequest"]["properties"]["tasks"]["items"] = {"$ref": "#/components/schemas/Task"}
         for path in schema["paths"].values():
             for operation in path.values():
                 operation["responses"].pop("422", None)

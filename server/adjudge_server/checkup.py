@@ -8,6 +8,7 @@ import os
 import platform
 import socket
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
@@ -98,10 +99,9 @@ def _sandbox(settings: Settings) -> Iterator[Check]:
 
 
 async def _run_a_program(settings: Settings) -> Check:
-    from adjudge_sandbox.registry import open_sandbox
-
     from adjudge_sandbox.base import Limits, Program, Script
     from adjudge_sandbox.errors import SandboxError
+    from adjudge_sandbox.registry import open_sandbox
 
     wanted = settings.sandbox
     try:
@@ -147,12 +147,20 @@ def _store(settings: Settings) -> Check:
 
 
 def _store_file(path: Path, shown: str) -> Check:
-    existing = path if path.exists() else next(parent for parent in path.absolute().parents if parent.exists())
-    wanted = os.R_OK | os.W_OK if existing == path else os.W_OK | os.X_OK
-    if os.access(existing, wanted):
-        return Check(name="store", state="ok", detail=shown)
-    fix = f"Make {existing} writable for this user, or set store.url, or store.enabled = false."
-    return Check(name="store", state="warning", detail=f"{existing} is not writable", fix=fix)
+    """Opens the file if it is there, else makes and removes one where its first missing folder would be made."""
+    folder = next(parent for parent in path.absolute().parents if parent.exists())
+    try:
+        if path.exists():
+            with path.open("r+b"):
+                pass
+        else:
+            with tempfile.TemporaryFile(dir=folder):
+                pass
+    except OSError as error:
+        unwritable = path if path.exists() else folder
+        fix = f"Make {unwritable} writable for this user, or set store.url, or store.enabled = false."
+        return Check(name="store", state="warning", detail=f"{shown}: {error.strerror}", fix=fix)
+    return Check(name="store", state="ok", detail=shown)
 
 
 def _port(settings: Settings) -> Check:

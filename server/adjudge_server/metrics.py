@@ -6,6 +6,8 @@ verifier names are checked against the registry before they get here, and anythi
 
 from __future__ import annotations
 
+from typing import Any
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.openmetrics.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
@@ -23,6 +25,7 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
+        self._children: dict[tuple[Any, tuple[str, ...]], Any] = {}
         r = self.registry
         self.requests = Counter(
             "adjudge_requests", "Tasks judged, by what came out.", ["verifier", "outcome"], registry=r
@@ -60,14 +63,24 @@ class Metrics:
     def judged(self, verdict: Verdict) -> None:
         """Count one verdict that leaves the engine."""
         name = verdict.verifier or "unknown"
-        self.requests.labels(name, verdict.category or verdict.status).inc()
+        self._child(self.requests, name, verdict.category or verdict.status).inc()
         if verdict.reward is None:
-            self.failures.labels(name, verdict.status).inc()
+            self._child(self.failures, name, verdict.status).inc()
             return
-        self.reward.labels(name).observe(verdict.reward)
-        if not verdict.cached:
-            self.duration.labels(name).observe(verdict.timing.run_ms / 1000)
-            self.queue_wait.labels(name).observe(verdict.timing.queue_ms / 1000)
+        self._child(self.reward, name).observe(verdict.reward)
+        if verdict.cached:
+            return
+        self._child(self.duration, name).observe(verdict.timing.run_ms / 1000)
+        if verdict.timing.queue_ms:
+            self._child(self.queue_wait, name).observe(verdict.timing.queue_ms / 1000)
+
+    def _child(self, metric: Any, *labels: str) -> Any:
+        """``metric.labels(*labels)``, which takes a lock and builds strings each time; ten thousand times a second."""
+        key = (metric, labels)
+        child = self._children.get(key)
+        if child is None:
+            child = self._children[key] = metric.labels(*labels)
+        return child
 
     def render(self) -> bytes:
         """The OpenMetrics text of all metrics."""

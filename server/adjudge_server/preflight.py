@@ -108,7 +108,7 @@ def _gold(engine: Engine, task: Task, recipe: compose.Recipe | None) -> str | No
                 task,
                 part.verifier,
                 max_response_chars=longest,
-                options=part.options,
+                options=compose.part_options(plan.recipe, part, plan.options),
                 reference=compose.part_reference(part, task.reference),
             )
             for part in plan.recipe.parts

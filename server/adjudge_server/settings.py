@@ -11,14 +11,18 @@ from __future__ import annotations
 import ipaddress
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
+from adjudge_verifiers.recipes import Recipe
+
 from .api_keys import ApiKey, name_of_key, parse_api_key
 from .host import usable_cores
+from .rows.routing import RowRoute
 
 __all__ = [
     "CacheSettings",
@@ -145,6 +149,13 @@ def _key_list(value: Any) -> Any:
     return [parse_api_key(key, f"key-{number}") for number, key in enumerate(value, 1)]
 
 
+def _named_recipes(value: Any) -> Any:
+    """The table's key is the recipe's name; writing it twice would only allow for contradictions."""
+    if not isinstance(value, Mapping):
+        return value
+    return {key: {**body, "name": key} if isinstance(body, Mapping) else body for key, body in value.items()}
+
+
 class Settings(BaseSettings):
     """All settings of one server. Immutable; made by :func:`load_settings`, or by hand in a test."""
 
@@ -185,10 +196,10 @@ class Settings(BaseSettings):
     cache: CacheSettings = Field(default_factory=CacheSettings)
     store: StoreSettings = Field(default_factory=StoreSettings)
     sandbox: SandboxSettings = Field(default_factory=SandboxSettings)
-    recipes: dict[str, dict[str, Any]] = Field(
+    recipes: Annotated[dict[str, Recipe], BeforeValidator(_named_recipes)] = Field(
         default_factory=dict, description="Named combinations of verifiers, one table `[recipes.NAME]` each."
     )
-    routes: list[dict[str, Any]] = Field(
+    routes: list[RowRoute] = Field(
         default_factory=list,
         description="Which verifier or recipe judges which rows, one table `[[routes]]` each; tried before ours.",
     )
@@ -244,13 +255,18 @@ class Settings(BaseSettings):
             elif name == "api_keys":
                 values[name] = [key.name for key in self.api_keys]
             elif name == "recipes":
-                values |= {f"recipes.{key}": recipe for key, recipe in self.recipes.items()}
+                values |= {f"recipes.{key}": _plain(recipe) for key, recipe in self.recipes.items()}
             elif name == "routes":
-                values[name] = self.routes
+                values[name] = [_plain(route) for route in self.routes]
             else:
                 values[name] = value
         values["store.url"] = _without_password(self.store.url)
         return values
+
+
+def _plain(model: BaseModel) -> dict[str, Any]:
+    """What a table of the user's own says, without the defaults of what it leaves out."""
+    return model.model_dump(mode="json", exclude_defaults=True)
 
 
 def is_loopback(host: str) -> bool:

@@ -20,11 +20,16 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_settings import EnvSettingsSource, SettingsError, TomlConfigSettingsSource
 
+from adjudge_verifiers.errors import nearest
+from adjudge_verifiers.recipes import Part, Recipe, Route
+
+from .rows.routing import RowRoute
 from .settings import Settings, Source
 
 __all__ = ["BadSettings", "Override", "fields", "load_settings", "setting_keys"]
 
 _PREFIX = "ADJUDGE_"
+_RECIPE_KEYS = {*Recipe.model_fields, *Part.model_fields, *Route.model_fields, *RowRoute.model_fields} - {"name"}
 _FREE = ("recipes", "routes", "api_keys")
 """Keys whose value is a table or a list of the user's own making."""
 _NOT_OURS = frozenset({"CONFIG", "BASE_URL", "API_KEY", "TIMEOUT_S", "MAX_RETRIES", "MAX_CONCURRENCY", "LOG", "SHARED"})
@@ -227,7 +232,7 @@ def _describe(error: ValidationError, sources: Mapping[str, Source]) -> str:
         message = item["msg"].removeprefix("Value error, ")
         path = ".".join(location)
         if item["type"] == "extra_forbidden":
-            message = "there is no such key"
+            message = f"there is no such key.{nearest(location[-1], _RECIPE_KEYS)}"
         elif item["type"] in ("model_type", "dict_type"):
             message = "this is a table"
         where = f" ({sources[key]})" if key else ""

@@ -90,13 +90,13 @@ def test_nothing_to_do(ask: Asking, server: FakeServer) -> None:
 
 
 def test_rows(ask: Asking, server: FakeServer) -> None:
-    rows = [({"ground_truth": "4"}, "4"), {"row": {"answer": "4"}, "response": "5"}]
+    rows = [({"ground_truth": "4"}, "4"), {"row": {"answer": "4"}, "response": "5", "id": 1}]
     verdicts = dict(ask("verify_rows", rows, format="verl", defaults={"metadata": {"run": 1}}))
     assert [verdicts[0].reward, verdicts[1].reward] == [1.0, 0.0]
     assert server.requests[0].body["format"] == "verl"
     assert server.requests[0].body["defaults"] == {"metadata": {"run": 1}}
     with pytest.raises(TypeError, match="pair"):
-        ask("verify_rows", [{"answer": "4"}])
+        ask("verify_rows", ["4"])
 
 
 def test_a_bad_task_spoils_only_itself(ask: Asking, server: FakeServer) -> None:
@@ -110,7 +110,10 @@ def test_a_bad_task_spoils_only_itself(ask: Asking, server: FakeServer) -> None:
 def test_catalogue_and_readiness(ask: Asking, server: FakeServer) -> None:
     assert ask("verifiers")[0]["name"] == "fake"
     assert ask("verifier", "fake")["lane"] == "inline"
-    assert ask("recipes") == []
+    assert ask("recipes") == {}
+    assert ask("preflight", tasks(2), rows=[{"answer": "4"}])["summary"] == {"fine": 3}
+    with pytest.raises(errors.ConfigurationError):
+        ask("preflight", [{"reference": float("nan")}])
     with pytest.raises(errors.InvalidRequest) as caught:
         ask("verifier", "nothing")
     assert caught.value.status_code == 404
@@ -183,22 +186,30 @@ def test_a_dropped_connection_is_tried_again(ask: Asking, server: FakeServer) ->
     assert ask("verify", response="4", reference="4").reward == 1.0
 
 
+def until_error(items: Iterator[tuple[int, Verdict]]) -> tuple[list[int], errors.AdjudgeError | None]:
+    found: list[int] = []
+    try:
+        for index, _ in items:
+            found.append(index)
+    except errors.AdjudgeError as error:
+        return found, error
+    return found, None
+
+
 def test_what_was_found_before_the_error_is_not_lost(server: FakeServer) -> None:
     server.break_next(4)
     server.fail_next(400)
-    found = []
-    with Client(base_url=server.base_url) as client, pytest.raises(errors.InvalidRequest):
-        for index, _ in client.verify_many(tasks(10)):
-            found.append(index)
+    with Client(base_url=server.base_url) as client:
+        found, error = until_error(client.verify_many(tasks(10)))
+    assert isinstance(error, errors.InvalidRequest)
     assert found == [0, 1, 2, 3]
 
 
 def test_one_batch_fails_and_those_in_flight_are_finished(server: FakeServer) -> None:
     server.fail_next(400)
-    found = []
-    with Client(base_url=server.base_url, max_concurrency=2) as client, pytest.raises(errors.InvalidRequest):
-        for index, _ in client.verify_many(tasks(40), batch_size=4):
-            found.append(index)
+    with Client(base_url=server.base_url, max_concurrency=2) as client:
+        found, error = until_error(client.verify_many(tasks(40), batch_size=4))
+    assert isinstance(error, errors.InvalidRequest)
     assert len(found) == 4 * (len(server.requests) - 1)
 
 
@@ -242,6 +253,14 @@ def test_too_large_requests_are_halved(ask: Asking, server: FakeServer) -> None:
     assert [len(request.tasks) for request in server.requests] == [8, 4, 2, 2, 2, 2]
     server.fail_next(413, times=1)
     assert ask("verdicts", tasks(1))[0].status == "invalid_task"
+
+
+def test_a_task_that_the_server_cannot_parse_spoils_only_itself(ask: Asking, server: FakeServer) -> None:
+    refuse = Fault(400, problem={"type": "urn:adjudge:invalid-json"})
+    server.queue_if(lambda request: any(task["id"] == 5 for task in request.tasks), refuse)
+    statuses = [verdict.status for verdict in ask("verdicts", tasks(32))]
+    assert statuses == ["invalid_task" if i == 5 else "ok" for i in range(32)]
+    assert len(server.requests) < 16
 
 
 def test_deadline(ask: Asking, server: FakeServer) -> None:
@@ -301,7 +320,7 @@ def test_replies_that_are_not_ours(body: bytes) -> None:
                 client.verify(response="1")
             with pytest.raises(errors.ProtocolError if body or base_url != "http://x" else errors.ConnectionFailed):
                 client.rewards(tasks(1))
-            if not body.endswith(b"}"):
+            if body != b"[]":
                 with pytest.raises(errors.ProtocolError):
                     client.verifiers()
 
@@ -317,5 +336,6 @@ def test_verdicts_for_tasks_that_were_not_sent(index: Any) -> None:
     def handler(request: httpx2.Request) -> httpx2.Response:
         return httpx2.Response(200, content=line, headers={"content-type": "application/x-ndjson"})
 
-    with Client(base_url="http://x", transport=httpx2.MockTransport(handler)) as client, pytest.raises(errors.ProtocolError):
+    client = Client(base_url="http://x", transport=httpx2.MockTransport(handler))
+    with client, pytest.raises(errors.ProtocolError):
         client.rewards(tasks(1))

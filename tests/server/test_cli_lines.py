@@ -93,7 +93,9 @@ def test_a_line_that_cannot_be_read_spoils_only_itself(tmp_path: Path, line: Any
 def test_blank_lines_and_bytes_that_are_no_text(tmp_path: Path) -> None:
     path = tmp_path / "odd.jsonl"
     good = json.dumps(TASK).encode()
-    path.write_bytes(b"\n  \r\n" + good + b"\r\n\xff\xfe\n" + good + b'\n{"response": "a\xff", "verifier": "math"}')
+    path.write_bytes(
+        b"\xef\xbb\xbf\n  \r\n" + good + b"\r\n\xff\xfe\n" + good + b'\n{"response": "a\xff", "verifier": "math"}'
+    )
     found = list(read_items([str(path)], Defaults()))
     assert [(item.line, bool(item.problem)) for item in found] == [(3, False), (4, True), (5, False), (6, False)]
     assert count_lines([str(path)]) == 4

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -13,12 +12,6 @@ from adjudge_server.http.compat import cut_prompt
 
 PROMPT = "<|im_start|>user\n1+1?<|im_end|>\n<|im_start|>assistant\n"
 URL = "/compat/openrlhf/get_reward?verifier=math"
-
-
-@pytest.fixture
-def client(make_app: Callable[..., Any]) -> Iterator[TestClient]:
-    with TestClient(make_app(), raise_server_exceptions=False) as client:
-        yield client
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,9 @@ async def test_a_response_over_the_limit_is_no_answer_of_the_model(make_engine: 
 
 
 async def test_crashes_are_not_zeros(engine: Engine) -> None:
-    verdicts = await engine.judge_all([act("test_cpu", "raise"), act("test_cpu", "lie"), act("test_cpu", "hog")])
+    verdicts = await engine.judge_all(
+        [act("test_cpu", "raise"), act("test_cpu", "lie"), act("test_cpu", "hog", timeout_s=30)]
+    )
     assert [verdict.status for verdict in verdicts] == ["verifier_error"] * 3
     assert all(verdict.reward is None for verdict in verdicts)
     assert "ZeroDivisionError" in verdicts[0].reason
@@ -195,6 +197,19 @@ async def test_joined_work_goes_on_while_anybody_waits(engine: Engine) -> None:
     with pytest.raises(asyncio.CancelledError):
         await first
     assert (await second)[0].ok
+
+
+async def test_long_responses_leave_the_api_process(engine: Engine) -> None:
+    long = "y" * 200_000
+    verdicts = await engine.judge_all(
+        [
+            exact(long, long),
+            exact(long + "n", long),
+            Task(verifier="test_extract", response=f"{long} 42", reference="42"),
+        ]
+    )
+    assert [verdict.reward for verdict in verdicts] == [1.0, 0.0, 1.0]
+    assert verdicts[0].timing.queue_ms > 0
 
 
 RECIPES = {

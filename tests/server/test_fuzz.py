@@ -8,11 +8,12 @@ from typing import Any
 import httpx2
 import pytest
 import schemathesis
-from adjudge.types import FAILURES
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import content_type_conformance, response_schema_conformance
+
+from adjudge.types import FAILURES
 
 schema = schemathesis.pytest.from_fixture("api")
 

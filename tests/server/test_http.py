@@ -13,12 +13,6 @@ RIGHT = {"verifier": "exact_match", "response": "yes", "reference": "yes"}
 WRONG = {**RIGHT, "response": "no"}
 
 
-@pytest.fixture
-def client(make_app: Callable[..., Any]) -> Iterator[TestClient]:
-    with TestClient(make_app(), raise_server_exceptions=False) as client:
-        yield client
-
-
 def problem(reply: Any, status: int, slug: str) -> dict[str, Any]:
     assert reply.status_code == status, reply.text
     assert reply.headers["content-type"] == "application/problem+json"
@@ -153,7 +147,7 @@ def test_limits_are_named(make_app: Callable[..., Any]) -> None:
 
 def test_request_ids(client: TestClient) -> None:
     assert client.get("/livez", headers={"X-Request-Id": "mine-1"}).headers["x-request-id"] == "mine-1"
-    assert client.get("/livez", headers={"X-Request-Id": "bad id\u00e9"}).headers["x-request-id"].startswith("req_")
+    assert client.get("/livez", headers={"X-Request-Id": "bad id;"}).headers["x-request-id"].startswith("req_")
 
 
 def test_keys(make_app: Callable[..., Any]) -> None:
@@ -171,8 +165,13 @@ def test_keys(make_app: Callable[..., Any]) -> None:
         assert client.get("/livez").status_code == client.get("/readyz").status_code == 200
 
 
-def test_draining(client: TestClient) -> None:
-    client.app.state.engine.draining = True  # type: ignore[attr-defined]
+def test_draining(make_app: Callable[..., Any]) -> None:
+    with TestClient(make_app(), raise_server_exceptions=False) as client:
+        client.app.state.engine.draining = True  # type: ignore[attr-defined]
+        check_draining(client)
+
+
+def check_draining(client: TestClient) -> None:
     reply = client.post("/v1/verify", json=RIGHT)
     assert problem(reply, 503, "draining")["retryable"]
     assert reply.headers["retry-after"]

@@ -143,6 +143,8 @@ class Verifier(ABC, Generic[R, O]):
     examples: ClassVar[tuple[Example, ...]] = ()
     timeout_s: ClassVar[float] = 5.0
     """Seconds of CPU time (``cpu``) or wall time (the other lanes) for one call, unless the task says otherwise."""
+    reads_metadata: ClassVar[bool] = False
+    """Does a verdict depend on ``call.metadata``? Then it is part of the cache key."""
     preload: ClassVar[tuple[str, ...]] = ()
     """``cpu`` lane: modules to import before workers are forked."""
 

@@ -5,7 +5,8 @@ A batch is sent as often as needed, each time only with the tasks that have no f
 * a stream that breaks, or a request that is refused for now, is tried again under :class:`Retry`;
 * a verdict that may yet become better (``overloaded``, ``unavailable``, ``cancelled``) is kept in hand and its task is
   sent again; when the tries are used up the verdict in hand is the answer;
-* a request that is too large for the server (413) is halved; a single task that is too large is ``invalid_task``.
+* a request that is too large for the server (413), or that its JSON parser refuses (one text of it is nested too
+  deeply, say), is halved until the task at fault stands alone; that one is ``invalid_task``.
 
 A final verdict is never asked for again. A try that brought at least one starts the count of tries anew.
 """
@@ -64,6 +65,7 @@ class Batch:
                 self._open[position] = task
         self._most = len(self._open)
         self._progress = False
+        self._suspicious = False
 
     @property
     def done(self) -> bool:
@@ -105,9 +107,11 @@ class Batch:
         """
         if self._progress:
             self.retry.reset()
-        if isinstance(error, InvalidRequest) and error.status_code == 413:
+        if isinstance(error, InvalidRequest) and _one_task_may_be_at_fault(error):
             self._halve(error)
             return 0.0
+        if self._suspicious and error is None:
+            self._most *= 2
         left = [position for position in self._sent if position in self._open]
         if not left:
             return 0.0
@@ -128,10 +132,13 @@ class Batch:
         return ServerError(f"The server could not judge every task now ({status}).", status_code=503)
 
     def _halve(self, error: InvalidRequest) -> None:
+        # What is too large stays too large: only after a task that cannot be parsed do requests grow again.
+        self._suspicious = error.status_code != 413
         if len(self._sent) > 1:
             self._most = (len(self._sent) + 1) // 2
             return
-        self._settle(self._sent[0], Verdict.failed("invalid_task", f"The task is too large for the server: {error}"))
+        self._settle(self._sent[0], Verdict.failed("invalid_task", f"The server cannot read this task: {error}"))
+        self._most *= 2 if self._suspicious else 1
 
     def _settle(self, position: int, verdict: Verdict) -> None:
         self._ready.append((position, verdict))
@@ -142,6 +149,10 @@ class Batch:
     def _settle_in_hand(self) -> None:
         for position, verdict in list(self._in_hand.items()):
             self._settle(position, verdict)
+
+
+def _one_task_may_be_at_fault(error: InvalidRequest) -> bool:
+    return error.status_code == 413 or error.problem.get("type") == "urn:adjudge:invalid-json"
 
 
 def batches_of(tasks: Iterable[bytes | Verdict], size: int) -> Iterator[list[tuple[int, bytes | Verdict]]]:

@@ -20,7 +20,16 @@ from pydantic import BaseModel, ValidationError
 from .errors import ConfigurationError, ProtocolError
 from .types import Task, TaskDefaults, Verdict
 
-__all__ = ["decode_object", "decode_verdict", "encode_defaults", "encode_object", "encode_task", "task_fields"]
+__all__ = [
+    "as_list",
+    "as_object",
+    "decode",
+    "decode_verdict",
+    "encode_defaults",
+    "encode_object",
+    "encode_task",
+    "task_fields",
+]
 
 
 def task_fields(task: Task | Mapping[str, Any] | None, extra: Mapping[str, Any]) -> dict[str, Any]:
@@ -93,16 +102,30 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"a value of type {type(value).__name__} has no JSON form")
 
 
-def decode_object(body: bytes) -> dict[str, Any]:
-    """A JSON object. Raises :class:`ProtocolError`."""
+def decode(body: bytes) -> Any:
+    """A JSON value. Raises :class:`ProtocolError`."""
     try:
-        value = json.loads(body)
+        return json.loads(body)
     except (ValueError, RecursionError):
-        value = None
+        raise _not_ours(body.decode("utf-8", "replace")) from None
+
+
+def as_object(value: Any) -> dict[str, Any]:
+    """``value`` if it is a JSON object. Raises :class:`ProtocolError`."""
     if not isinstance(value, dict):
-        shown = body[:200].decode("utf-8", "replace")
-        raise ProtocolError(f"The reply is not a JSON object: {shown!r}. Is base_url an adjudge server?")
+        raise _not_ours(repr(value))
     return value
+
+
+def as_list(value: Any) -> list[dict[str, Any]]:
+    """``value`` if it is a JSON array of objects. Raises :class:`ProtocolError`."""
+    if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
+        raise _not_ours(repr(value))
+    return value
+
+
+def _not_ours(shown: str) -> ProtocolError:
+    return ProtocolError(f"The reply is not what adjudge sends: {shown[:200]}. Is base_url an adjudge server?")
 
 
 def decode_verdict(body: bytes) -> Verdict:

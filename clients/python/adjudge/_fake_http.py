@@ -48,17 +48,20 @@ class Handler(BaseHTTPRequestHandler):
             self._problem(422, "The body is not JSON.")
             return
         request = self._record(decoded)
-        fault = self.fake.next_fault()
+        fault = self.fake.fault_for(request)
         if (fault.delay_s and self.fake.closing.wait(fault.delay_s)) or fault.drop:
             self.close_connection = True
         elif fault.status_code is not None:
-            self._problem(fault.status_code, "The test wants this to fail.", fault.headers)
+            self._problem(fault.status_code, "The test wants this to fail.", fault.headers, fault.problem)
         elif self._authenticated():
             self._judge(request, fault)
 
     def _judge(self, request: RecordedRequest, fault: Fault) -> None:
         if self.path == "/v1/verify":
             self._json(200, self._verdict(request.body, {}, fault).model_dump(mode="json"))
+            return
+        if self.path == "/v1/preflight":
+            self._preflight(request)
             return
         if self.path not in ("/v1/verify/batch", "/v1/rows"):
             self._problem(404, f"This server has no {self.path}.")
@@ -88,6 +91,12 @@ class Handler(BaseHTTPRequestHandler):
             verdict = Verdict.failed(failed.status, failed.reason)
         return verdict.model_copy(update={"id": checked.id, "verifier": checked.verifier})
 
+    def _preflight(self, request: RecordedRequest) -> None:
+        """Everything is fine: this server knows no schemas."""
+        count = len(request.body.get("tasks", [])) + len(request.body.get("rows", []))
+        items = [{"index": index, "problem": None} for index in range(count)]
+        self._json(200, {"summary": {"fine": count}, "items": items})
+
     def _stream(self, verdicts: Any, break_after: int | None) -> None:
         self._head(200, "application/x-ndjson", {"Transfer-Encoding": "chunked"})
         for index, verdict in enumerate(verdicts):
@@ -102,9 +111,9 @@ class Handler(BaseHTTPRequestHandler):
         name = self.path.removeprefix("/v1/verifiers/")
         found = [entry for entry in self.fake.verifiers if entry["name"] == name]
         if self.path == "/v1/verifiers":
-            self._json(200, {"verifiers": self.fake.verifiers})
+            self._json(200, self.fake.verifiers)
         elif self.path == "/v1/recipes":
-            self._json(200, {"recipes": self.fake.recipes})
+            self._json(200, self.fake.recipes)
         elif found:
             self._json(200, found[0])
         else:
@@ -125,8 +134,14 @@ class Handler(BaseHTTPRequestHandler):
         self.fake.record(request)
         return request
 
-    def _problem(self, status_code: int, detail: str, headers: dict[str, str] | None = None) -> None:
-        problem = {"type": "about:blank", "title": "Fake", "status": status_code, "detail": detail}
+    def _problem(
+        self,
+        status_code: int,
+        detail: str,
+        headers: dict[str, str] | None = None,
+        members: dict[str, Any] | None = None,
+    ) -> None:
+        problem = {"type": "about:blank", "title": "Fake", "status": status_code, "detail": detail, **(members or {})}
         self._json(status_code, problem, PROBLEM, headers)
 
     def _json(

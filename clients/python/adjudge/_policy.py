@@ -37,6 +37,7 @@ FIRST_PAUSE_S = 0.5
 LONGEST_PAUSE_S = 8.0
 JITTER = 0.25
 LONGEST_RETRY_AFTER_S = 120.0
+LONGEST_DEADLINE_S = 86_400.0
 RETRIED_STATUS_CODES = frozenset({408, 409, 429})
 
 # Its own source of randomness: drawing from the global one would change the seeded runs of the program we live in.
@@ -128,7 +129,7 @@ def headers_for(settings: Settings, request_id: str, left_s: float | None, *, ac
     if settings.api_key is not None:
         headers["authorization"] = f"Bearer {settings.api_key}"
     if left_s is not None:
-        headers["adjudge-deadline-s"] = f"{left_s:.3f}"
+        headers["adjudge-deadline-s"] = f"{min(max(left_s, 0.001), LONGEST_DEADLINE_S):.3f}"
     return headers
 
 

@@ -13,7 +13,7 @@ __all__ = ["Row", "encode_row"]
 Response = str | list[Message] | list[dict[str, Any]]
 
 Row = tuple[Mapping[str, Any], Response] | Mapping[str, Any]
-"""``(row, response)``, or the same as a mapping ``{"row": ..., "response": ...}``."""
+"""``(row, response)``; or a mapping ``{"row": ..., "response": ..., "id"?: ...}``; or a row with its own response."""
 
 
 def encode_row(row: Row) -> bytes | Verdict:
@@ -22,6 +22,6 @@ def encode_row(row: Row) -> bytes | Verdict:
         if len(row) != 2:
             raise TypeError(f"a row is a pair (row, response), not a tuple of {len(row)}")
         row = {"row": row[0], "response": row[1]}
-    elif not (isinstance(row, Mapping) and "row" in row):
-        raise TypeError('a row is a pair (row, response) or a mapping {"row": ..., "response": ...}')
+    elif not isinstance(row, Mapping):
+        raise TypeError(f"a row is a pair (row, response) or a mapping, not {type(row).__name__}")
     return encode_task(row)

@@ -24,7 +24,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from ._batches import Batch, Envelope, Item, batches_of
-from ._encode import decode_object, decode_verdict, encode_defaults, encode_object, encode_task
+from ._encode import as_list, as_object, decode, decode_verdict, encode_defaults, encode_object, encode_task
 from ._fleet import InOrder, run
 from ._policy import Deadline, Reply, Retry, error_from_reply
 from ._rows import Row, encode_row
@@ -171,17 +171,38 @@ class AsyncClient:
         """The rewards of all tasks, in their order; ``None`` where there is no judgement. Never a 0 in its place."""
         return [v.reward for v in await self.verdicts(tasks, defaults=defaults, batch_size=batch_size)]
 
+    async def preflight(
+        self,
+        tasks: Iterable[Task | Mapping[str, Any]] = (),
+        *,
+        rows: Iterable[Row] = (),
+        format: str = "auto",
+        defaults: TaskDefaults | Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        """Check a data set: does each reference parse, does each gold answer score 1? In one request.
+
+        Returns ``summary``, how many there are of each problem (``fine`` for none), and ``items``, one for each task
+        and row. Raises :class:`ConfigurationError` for what cannot be sent.
+        """
+        body = b'{"tasks":[%b],"rows":[%b],"format":%b,"defaults":%b}' % (
+            b",".join(_sendable(encode_task(task)) for task in tasks),
+            b",".join(_sendable(encode_row(row)) for row in rows),
+            encode_object(format),
+            encode_defaults(defaults) or b"{}",
+        )
+        return as_object(await self._ask("POST", "/v1/preflight", body))
+
     async def verifiers(self) -> list[dict[str, Any]]:
         """The catalogue: name, lane, description and schemas of every verifier."""
-        return _listed(await self._get("/v1/verifiers"), "verifiers")
+        return as_list(await self._ask("GET", "/v1/verifiers"))
 
     async def verifier(self, name: str) -> dict[str, Any]:
         """One entry of the catalogue. Raises :class:`InvalidRequest` (404) naming near matches."""
-        return await self._get(f"/v1/verifiers/{_segment(name)}")
+        return as_object(await self._ask("GET", f"/v1/verifiers/{_segment(name)}"))
 
-    async def recipes(self) -> list[dict[str, Any]]:
-        """The recipes that the server was configured with."""
-        return _listed(await self._get("/v1/recipes"), "recipes")
+    async def recipes(self) -> dict[str, dict[str, Any]]:
+        """The recipes that the server was configured with, by name."""
+        return as_object(await self._ask("GET", "/v1/recipes"))
 
     async def ready(self, *, wait_s: float = 0.0) -> bool:
         """Does the server take work? With ``wait_s``, ask again for that long until it does."""
@@ -199,9 +220,9 @@ class AsyncClient:
             return False
         return True
 
-    async def _get(self, path: str) -> dict[str, Any]:
-        async def once(deadline: Deadline, request_id: str) -> dict[str, Any]:
-            return decode_object((await self._request("GET", path, None, deadline, request_id)).body)
+    async def _ask(self, method: str, path: str, body: bytes | None = None) -> Any:
+        async def once(deadline: Deadline, request_id: str) -> Any:
+            return decode((await self._request(method, path, body, deadline, request_id)).body)
 
         return await self._retrying(once)
 
@@ -258,6 +279,7 @@ def _segment(name: str) -> str:
     return name
 
 
-def _listed(reply: dict[str, Any], key: str) -> list[dict[str, Any]]:
-    listed = reply.get(key)
-    return listed if isinstance(listed, list) else []
+def _sendable(encoded: bytes | Verdict) -> bytes:
+    if isinstance(encoded, Verdict):
+        raise ConfigurationError(encoded.reason)
+    return encoded

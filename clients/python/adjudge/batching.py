@@ -98,7 +98,8 @@ class MicroBatcher:
         gathering = self._gatherings.pop(asyncio.get_running_loop(), None)
         if gathering is not None:
             self._send(gathering)
-            await asyncio.gather(*gathering.requests)
+            # Each request has told its own callers what went wrong.
+            await asyncio.gather(*gathering.requests, return_exceptions=True)
         await self.client.close()
 
     def _send(self, gathering: _Gathering) -> None:

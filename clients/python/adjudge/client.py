@@ -136,6 +136,21 @@ class Client:
         """The rewards of all tasks, in their order; ``None`` where there is no judgement. Never a 0 in its place."""
         return portal().run(self._asks.rewards(tasks, defaults=defaults, batch_size=batch_size))
 
+    def preflight(
+        self,
+        tasks: Iterable[Task | Mapping[str, Any]] = (),
+        *,
+        rows: Iterable[Row] = (),
+        format: str = "auto",
+        defaults: TaskDefaults | Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        """Check a data set: does each reference parse, does each gold answer score 1? In one request.
+
+        Returns ``summary``, how many there are of each problem (``fine`` for none), and ``items``, one for each task
+        and row. Raises :class:`ConfigurationError` for what cannot be sent.
+        """
+        return portal().run(self._asks.preflight(tasks, rows=rows, format=format, defaults=defaults))
+
     def verifiers(self) -> list[dict[str, Any]]:
         """The catalogue: name, lane, description and schemas of every verifier."""
         return portal().run(self._asks.verifiers())
@@ -144,8 +159,8 @@ class Client:
         """One entry of the catalogue. Raises :class:`InvalidRequest` (404) naming near matches."""
         return portal().run(self._asks.verifier(name))
 
-    def recipes(self) -> list[dict[str, Any]]:
-        """The recipes that the server was configured with."""
+    def recipes(self) -> dict[str, dict[str, Any]]:
+        """The recipes that the server was configured with, by name."""
         return portal().run(self._asks.recipes())
 
     def ready(self, *, wait_s: float = 0.0) -> bool:

@@ -65,6 +65,8 @@ class Fault:
     status_code: int | None = None
     """Answer with a problem of this status."""
     headers: dict[str, str] = field(default_factory=dict)
+    problem: dict[str, Any] = field(default_factory=dict)
+    """Members of the problem: ``type``, ``detail``, ``retryable``, ..."""
     delay_s: float = 0.0
     """Wait before anything is answered."""
     drop: bool = False
@@ -89,7 +91,7 @@ class FakeServer:
         self.api_key = api_key
         self.ready = True
         """What ``GET /readyz`` says."""
-        self.recipes: list[dict[str, Any]] = []
+        self.recipes: dict[str, dict[str, Any]] = {}
         self.verifiers: list[dict[str, Any]] = [
             {"name": "fake", "version": "1", "lane": "inline", "description": "Asks the function of the test."}
         ]
@@ -97,6 +99,7 @@ class FakeServer:
         self.connections = 0
         """How many connections were opened so far."""
         self._faults: deque[Fault] = deque()
+        self._rules: list[tuple[Callable[[RecordedRequest], bool], Fault]] = []
         self._lock = threading.Lock()
         self.closing = threading.Event()
         self._http = _Http(("127.0.0.1", 0), self)
@@ -139,10 +142,17 @@ class FakeServer:
         with self._lock:
             self._faults.extend([fault] * times)
 
-    def next_fault(self) -> Fault:
+    def queue_if(self, concerns: Callable[[RecordedRequest], bool], fault: Fault) -> None:
+        """Let every POST request that ``concerns`` holds for suffer ``fault``, from now on."""
+        with self._lock:
+            self._rules.append((concerns, fault))
+
+    def fault_for(self, request: RecordedRequest) -> Fault:
         """Used by the HTTP side."""
         with self._lock:
-            return self._faults.popleft() if self._faults else Fault()
+            if self._faults:
+                return self._faults.popleft()
+            return next((fault for concerns, fault in self._rules if concerns(request)), Fault())
 
     def record(self, request: RecordedRequest) -> None:
         """Used by the HTTP side."""

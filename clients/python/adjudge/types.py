@@ -3,7 +3,7 @@
 A **Task** is one answer to be judged. A **Verdict** is what comes back, always with the same keys. Three things that
 other reward services fold into the number 0 stay apart here:
 
-* the answer is wrong           -> ``status="ok"``, a number in ``reward``, and a ``category`` that says how it is wrong;
+* the answer is wrong           -> ``status="ok"``, a number in ``reward``, and a ``category`` saying how it is wrong;
 * the data set's row is broken  -> ``status="invalid_task"``, ``reward=None``;
 * our own machinery failed      -> any other ``status``, ``reward=None``.
 
@@ -284,7 +284,7 @@ class BatchRequest(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    tasks: list[Any] = Field(json_schema_extra={"items": {"$ref": "#/components/schemas/Task"}})
+    tasks: list[Any] = Field(description="Tasks, each as for `POST /v1/verify`.")
     defaults: TaskDefaults = Field(default_factory=TaskDefaults)
 
 

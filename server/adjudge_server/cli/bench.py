@@ -36,6 +36,8 @@ class Measurement:
     what: str
     tasks: int
     seconds: float
+    shared: int
+    """Verdicts that came from an earlier or a running call."""
     latencies_ms: Sequence[float] = ()
 
     @property
@@ -61,8 +63,9 @@ def bench(
 ) -> None:
     """Measure throughput and latency of one verifier, in this process or at a server.
 
-    The answers all differ, so that the cache does not answer for the verifier; the last line shows what it does for
-    answers that were judged before.
+    All responses differ. A verifier that extracts the final answer finds the same one in all of them and judges it
+    once, as with rollouts that end alike; column `shared` counts the tasks that were answered so. The last line sends
+    the batch again, to show what the cache of verdicts does.
     """
     settings = load(config, set_)
     made = _tasks(verifier, tasks)
@@ -131,14 +134,15 @@ async def _remote(url: str, api_key: str | None, tasks: list[Task]) -> list[Meas
 async def _one_by_one(
     what: str, tasks: Sequence[Task], judge: Callable[[Task], Awaitable[list[Verdict]]]
 ) -> Measurement:
-    latencies = []
+    latencies, shared = [], 0
     _check(await judge(tasks[0]))
     some = tasks[:_SINGLE]
     for task in some:
         started = time.perf_counter()
-        _check(await judge(task))
+        verdicts = await judge(task)
         latencies.append((time.perf_counter() - started) * 1000)
-    return Measurement(what, len(some), sum(latencies) / 1000, latencies)
+        shared += _check(verdicts)
+    return Measurement(what, len(some), sum(latencies) / 1000, shared, latencies)
 
 
 async def _batch(
@@ -147,15 +151,15 @@ async def _batch(
     started = time.perf_counter()
     verdicts = await judge(tasks)
     seconds = time.perf_counter() - started
-    _check(verdicts)
-    return Measurement(what, len(tasks), seconds)
+    return Measurement(what, len(tasks), seconds, _check(verdicts))
 
 
-def _check(verdicts: Sequence[Verdict]) -> None:
-    """A figure for verdicts that failed would be a figure for nothing."""
+def _check(verdicts: Sequence[Verdict]) -> int:
+    """How many of ``verdicts`` were shared. A figure for verdicts that failed would be a figure for nothing."""
     failed = next((verdict for verdict in verdicts if not verdict.ok), None)
     if failed is not None:
         raise CommandFailed(f"a task of the measurement was not judged: {failed.status}: {failed.reason}")
+    return sum(verdict.cached for verdict in verdicts)
 
 
 def _show(measurements: list[Measurement], as_json: bool) -> None:
@@ -165,13 +169,14 @@ def _show(measurements: list[Measurement], as_json: bool) -> None:
     if as_json:
         print_json([_plain(one, base) for one in measurements])
         return
-    columns = ("tasks", "seconds", "tasks/s", "p50 ms", "p99 ms", "ratio")
+    columns = ("tasks", "shared", "seconds", "tasks/s", "p50 ms", "p99 ms", "ratio")
     made = table("", "what", *columns, right=columns)
     for one in measurements:
         p50, p99 = one.percentile(0.5), one.percentile(0.99)
         made.add_row(
             one.what,
             f"{one.tasks:,}",
+            f"{one.shared:,}",
             f"{one.seconds:.3f}",
             f"{one.rate:,.0f}",
             "-" if p50 is None else f"{p50:.2f}",

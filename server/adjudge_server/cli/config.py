@@ -51,13 +51,13 @@ def _example_lines() -> Iterator[str]:
     yield "# The variable of `limits.max_tasks` is ADJUDGE_LIMITS__MAX_TASKS."
     table_name = ""
     for key, field in fields():
+        if key == "recipes":
+            yield from _free_tables()
+            return
         section, _, name = key.rpartition(".")
         if section != table_name:
             table_name = section
             yield from ("", f"[{section}]")
-        if key == "recipes":
-            yield from _free_tables()
-            return
         yield from (f"# {line}" for line in _wrapped(field.description or ""))
         yield f"# {name} = {_toml(field.get_default(call_default_factory=True))}"
 

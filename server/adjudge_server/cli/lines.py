@@ -83,11 +83,11 @@ def count_lines(paths: Sequence[str]) -> int | None:
 def _opened(path: str) -> Iterator[io.TextIOBase]:
     """Text of a file; bytes that are not UTF-8 become U+FFFD, so that one bad line does not hide the rest."""
     if path == "-":
-        yield io.TextIOWrapper(sys.stdin.buffer, encoding="utf-8", errors="replace", newline="\n")
+        yield io.TextIOWrapper(sys.stdin.buffer, encoding="utf-8-sig", errors="replace", newline="\n")
         return
     try:
         with gzip.open(path, "rb") if path.endswith(".gz") else Path(path).open("rb") as raw:
-            yield io.TextIOWrapper(cast(BinaryIO, raw), encoding="utf-8", errors="replace", newline="\n")
+            yield io.TextIOWrapper(cast(BinaryIO, raw), encoding="utf-8-sig", errors="replace", newline="\n")
     except (OSError, EOFError, zlib.error) as error:
         raise UsageProblem(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from error
 

@@ -94,7 +94,8 @@ def _run(settings: Settings) -> None:
         class Server(uvicorn.Server):
             def handle_exit(self, sig: int, frame: FrameType | None) -> None:
                 app.state.engine.draining = True  # new requests on open connections are told to go elsewhere
-                super().handle_exit(sig, frame)
+                self.force_exit = self.should_exit  # a second signal hurries
+                self.should_exit = True
 
             async def startup(self, sockets: list[socket.socket] | None = None) -> None:
                 with problem.installed():

@@ -100,7 +100,7 @@ def _show_examples(examples: list[dict[str, Any]]) -> None:
     made = table("Examples", "response", "reference", "options", "reward", "category or status", "note")
     for example in examples:
         reward = "-" if example["reward"] is None else f"{example['reward']:g}"
-        outcome = (example["category"] or example["status"]) if example["status"] == "ok" else example["status"]
+        outcome = (example["category"] or "") if example["status"] == "ok" else example["status"]
         cells = (
             example["response"],
             json.dumps(example["reference"], ensure_ascii=False),

@@ -26,8 +26,9 @@ def cache_key(job: Job) -> bytes:
     """16 bytes that stand for everything that the verdict may depend on."""
     extraction = job.call.extraction
     answer: object = job.call.response if extraction is None else [extraction.outcome, extraction.text]
+    metadata = job.call.metadata if job.verifier.reads_metadata else None
     material = to_json(
-        [job.verifier.name, job.verifier.version, job.call.options, job.reference, answer],
+        [job.verifier.name, job.verifier.version, job.call.options, job.reference, answer, metadata],
         inf_nan_mode="strings",
         fallback=repr,
     )

@@ -17,15 +17,15 @@ import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from adjudge_verifiers.compose import Part, Recipe, Route
-
 from adjudge.types import Task, Verdict
 from adjudge_sandbox.base import Sandbox
 from adjudge_sandbox.errors import SandboxUnavailable
 from adjudge_verifiers import compose, registry
+from adjudge_verifiers.compose import Part, Recipe, Route
 from adjudge_verifiers.errors import InvalidTask, boundary, nearest
 
 from ..metrics import Metrics
+from ..rows import RowRoute
 from ..settings import Settings
 from ..store import Store, open_store
 from .cache import Flights, VerdictCache, cache_key
@@ -57,7 +57,8 @@ class Engine:
     def __init__(self, settings: Settings, *, metrics: Metrics | None = None) -> None:
         self.settings = settings
         self.metrics = metrics or Metrics()
-        self.recipes: Mapping[str, Recipe] = compose.load_recipes(settings.recipes)
+        self.recipes: Mapping[str, Recipe] = settings.recipes
+        self.routes: Sequence[RowRoute] = settings.routes
         self.sandbox: Sandbox | None = None
         self.sandbox_problem = ""
         self.draining = False
@@ -182,7 +183,8 @@ class Engine:
         if expires is None:
             return await ready.get()
         try:
-            return await asyncio.wait_for(ready.get(), max(0.0, expires - time.monotonic()))
+            async with asyncio.timeout(max(0.0, expires - time.monotonic())):
+                return await ready.get()
         except TimeoutError:
             return -1
 
@@ -234,7 +236,7 @@ class Engine:
             if plan.verifier is not None:
                 return self._call(task, plan.verifier, options=plan.options)
             assert plan.recipe is not None
-            return asyncio.ensure_future(self._run_recipe(task, plan.recipe))
+            return asyncio.ensure_future(self._run_recipe(task, plan.recipe, plan.options))
         assert outcome.failure is not None
         return outcome.failure
 
@@ -244,11 +246,11 @@ class Engine:
         except KeyError:
             raise InvalidTask(f"There is no recipe {name[:100]!r}.{nearest(name, self.recipes)}") from None
 
-    async def _run_recipe(self, task: Task, recipe: Recipe) -> Verdict:
+    async def _run_recipe(self, task: Task, recipe: Recipe, options: Mapping[str, Any]) -> Verdict:
         started = time.monotonic()
         done: dict[str, Verdict] = {}
         while parts := compose.ready(recipe, done):
-            done.update(zip((p.name for p in parts), await self._run_parts(task, parts), strict=True))
+            done.update(zip((p.name for p in parts), await self._run_parts(task, recipe, parts, options), strict=True))
         with boundary(f"Recipe {recipe.name!r}") as outcome:
             verdict = compose.combine(recipe, done)
         if outcome.failure is not None:
@@ -260,8 +262,10 @@ class Engine:
         verdict.timing.run_ms = round((time.monotonic() - started) * 1000 - verdict.timing.queue_ms, 3)
         return verdict
 
-    async def _run_parts(self, task: Task, parts: Sequence[Part]) -> list[Verdict]:
-        started = [self._begin_part(task, part) for part in parts]
+    async def _run_parts(
+        self, task: Task, recipe: Recipe, parts: Sequence[Part], options: Mapping[str, Any]
+    ) -> list[Verdict]:
+        started = [self._begin_part(task, recipe, part, options) for part in parts]
         futures = [outcome for outcome in started if not isinstance(outcome, Verdict)]
         try:
             if futures:
@@ -272,10 +276,13 @@ class Engine:
             raise
         return [outcome if isinstance(outcome, Verdict) else self._result(outcome) for outcome in started]
 
-    def _begin_part(self, task: Task, part: Part) -> Verdict | asyncio.Future[Verdict]:
+    def _begin_part(
+        self, task: Task, recipe: Recipe, part: Part, options: Mapping[str, Any]
+    ) -> Verdict | asyncio.Future[Verdict]:
         with boundary(f"Part {part.name!r}") as outcome:
+            chosen = compose.part_options(recipe, part, options)
             reference = compose.part_reference(part, task.reference)
-            return self._call(task, part.verifier, options=part.options, reference=reference)
+            return self._call(task, part.verifier, options=chosen, reference=reference)
         assert outcome.failure is not None
         return outcome.failure
 
@@ -304,7 +311,7 @@ class Engine:
                 options=options,
                 reference=reference,
             )
-            if prepared.verifier.lane == "inline":
+            if prepared.lane == "inline":
                 return self._run_inline(prepared)
             return self._enqueue(prepared, task)
         assert outcome.failure is not None
@@ -322,6 +329,7 @@ class Engine:
         assert self._dispatcher is not None
         job = Job(
             verifier=prepared.verifier,
+            lane=prepared.lane,
             call=prepared.call,
             reference=prepared.reference,
             options=prepared.options,

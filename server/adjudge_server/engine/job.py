@@ -7,10 +7,9 @@ import time
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from adjudge_verifiers.compose import Recipe
-
 from adjudge.types import Task, Verdict
 from adjudge_verifiers.base import Call, Lane, Verifier
+from adjudge_verifiers.compose import Recipe
 
 __all__ = ["Dispatcher", "Job", "LaneExecutor", "Submission"]
 
@@ -28,6 +27,7 @@ class Job:
     """One verifier call on its way through a lane. ``future`` gets its verdict, without the task's id."""
 
     verifier: Verifier[Any, Any]
+    lane: Lane
     call: Call[Any, Any]
     reference: Any
     """As the task gave it: plain JSON, for a worker in another process."""
@@ -37,10 +37,6 @@ class Job:
     future: asyncio.Future[Verdict]
     queued_at: float = field(default_factory=time.monotonic)
     attempts: int = 0
-
-    @property
-    def lane(self) -> Lane:
-        return self.verifier.lane
 
     def waited_ms(self) -> float:
         return (time.monotonic() - self.queued_at) * 1000

@@ -13,21 +13,26 @@ from pydantic import BaseModel, ValidationError
 
 from adjudge.types import Task
 from adjudge_verifiers import registry
-from adjudge_verifiers.base import Call, NoReference, Verifier
+from adjudge_verifiers.base import Call, Lane, NoReference, Verifier
 from adjudge_verifiers.errors import InvalidOptions, InvalidReference, InvalidTask, nearest
 
-__all__ = ["Prepared", "describe_error", "prepare"]
+__all__ = ["LONG_CHARS", "Prepared", "describe_error", "prepare"]
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A call that may run."""
+    """A call that may run; ``lane`` is the verifier's, or ``cpu`` for an ``inline`` one with a long response."""
 
     verifier: Verifier[Any, Any]
     call: Call[Any, Any]
     reference: Any
     options: dict[str, Any]
     timeout_s: float
+    lane: Lane
+
+
+LONG_CHARS = 50_000
+"""Beyond this even linear work on a response is too much for the process that answers HTTP: a ``cpu`` worker does it."""
 
 
 def prepare(
@@ -54,7 +59,9 @@ def prepare(
             f"The response has {len(response):,} characters; this server takes {max_response_chars:,} "
             "(limits.max_response_chars)."
         )
-    extraction = verifier.extract(response, checked_options) if verifier.has_extract() else None
+    lane: Lane = "cpu" if verifier.lane == "inline" and len(response) > LONG_CHARS else verifier.lane
+    here = verifier.has_extract() and not (lane == "cpu" and len(response) > LONG_CHARS)
+    extraction = verifier.extract(response, checked_options) if here else None
     call: Call[Any, Any] = Call(
         response="" if extraction is not None else response,
         reference=checked_reference,
@@ -66,7 +73,7 @@ def prepare(
     )
     if verifier.Reference is NoReference:
         raw_reference = None
-    return Prepared(verifier, call, raw_reference, raw_options, task.timeout_s or verifier.timeout_s)
+    return Prepared(verifier, call, raw_reference, raw_options, task.timeout_s or verifier.timeout_s, lane)
 
 
 def _options(verifier: Verifier[Any, Any], raw: dict[str, Any]) -> BaseModel:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import contextvars
 import re
 import secrets
@@ -19,6 +21,8 @@ from .problems import problem_response
 __all__ = ["Authentication", "BodyLimit", "RequestContext", "request_facts"]
 
 _ID = re.compile(r"[A-Za-z0-9._:/+=-]{1,128}")
+_DRAIN_S = 10.0
+_DRAIN_BYTES = 1 << 30
 _OPEN = {"/livez", "/readyz", "/health"}
 
 request_facts: contextvars.ContextVar[dict[str, object]] = contextvars.ContextVar("request_facts")
@@ -139,12 +143,13 @@ class BodyLimit:
             await self._refuse(scope, receive, send)
             return
         seen = 0
-        started = False
+        started = more = False
 
         async def receive_counted() -> Message:
-            nonlocal seen
+            nonlocal seen, more
             message = await receive()
             if message["type"] == "http.request":
+                more = message.get("more_body", False)
                 seen += len(message.get("body", b""))
                 if seen > self.max_bytes:
                     raise _TooLarge
@@ -160,9 +165,17 @@ class BodyLimit:
         except _TooLarge:
             if started:
                 raise
-            await self._refuse(scope, receive, send)
+            await self._refuse(scope, receive, send, more=more)
 
-    async def _refuse(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _refuse(self, scope: Scope, receive: Receive, send: Send, *, more: bool = True) -> None:
+        """Read on for a while before answering: a client that is still writing would see a reset, not the reply."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_DRAIN_S):
+                drained = 0
+                while more and drained < _DRAIN_BYTES:
+                    message = await receive()
+                    drained += len(message.get("body", b""))
+                    more = message.get("more_body", False)
         reply = problem_response(
             "body-too-large",
             f"A body may have {self.max_mib} MiB (limits.max_body_mib). Send fewer tasks at a time.",

@@ -62,6 +62,9 @@ class ExactMatch(Verifier[str | list[str], ExactMatchOptions]):
     def extract(self, response: str, options: ExactMatchOptions) -> Extraction:
         return options.final_answer(response)
 
+    def gold(self, reference: str | list[str], options: ExactMatchOptions) -> str | None:
+        return options.as_response(reference if isinstance(reference, str) else reference[0])
+
     def verify(self, call: Call[str | list[str], ExactMatchOptions], ctx: Context) -> Verdict:
         accepted = [call.reference] if isinstance(call.reference, str) else call.reference
         targets = {_normal(text, call.options) for text in accepted}

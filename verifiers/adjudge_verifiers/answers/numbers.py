@@ -17,7 +17,7 @@ from fractions import Fraction
 from ..extract.text import fold, plain_latex, unwrap
 from .units import unit_of
 
-__all__ = ["MAX_DIGITS", "Quantity", "integer", "parse_quantity"]
+__all__ = ["MAX_DIGITS", "Quantity", "integer", "is_count", "parse_quantity"]
 
 MAX_DIGITS = 10_000
 _CHUNK = 4_000  # below the limit of the interpreter on int(str)
@@ -32,15 +32,18 @@ _QUANTITY = re.compile(
         (?: e(?P<exponent>[-+]?\d+) | [ ]?[*x][ ]?10[ ]?(?:\^|\*\*)[ ]?\(?(?P<power>[-+]?\d+)\)? )?
     )
     [ ]?(?:(?P<multiplier>thousand|million|billion|trillion)(?![a-z])|(?P<myriad>[万亿億]))?
-    [ ]?(?P<rest>(?![,. ])[^\d=<>+*\\,;|]*(?:[23][^\d=<>+*\\,;|]*)?)
+    [ ]?(?P<rest>(?![-,. ^/:_!'])[^\d=<>+*\\,;|]*(?:(?<=[a-z^])[23](?!\d)[^\d=<>+*\\,;|]*)?)
     """,
     re.VERBOSE | re.IGNORECASE,
 )
+_NOUN = re.compile(r"\(?(?:[^\W\d_]{2}|[^\W\d_a-z])[^\d^=_]*")
+_NOT_COUNTED = re.compile(r"\bor\b|\b(?:pi|sqrt|log|ln|sin|cos|tan|exp|infinity)\b|[π√!]")
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+|\d{1,2}(?:,\d{2})+,\d{3}")
 _EUROPEAN = re.compile(r"\d{1,3}(?:\.\d{3})+,\d+")
 _SPACED = re.compile(r"(?<![\d.,])\d{1,3}(?: \d{3})+(?![\d])")
 _LATEX_COMMA = re.compile(r"(?<!\d)\d+(?:\{,\}\d+)+")
 _FRAC = re.compile(r"\\[dtc]?frac\s*(?:\{\s*([-+]?[\d.,]+)\s*\}|(\d))\s*(?:\{\s*([-+]?[\d.,]+)\s*\}|(\d))")
+_REPEATING = re.compile(r"([-+]?)(\d*)\.(\d*)\\(?:overline|bar|dot)\{(\d+)\}")
 _POWER = re.compile(r"\^\s*\{\s*([-+]?\d+)\s*\}")
 _APPROXIMATELY = re.compile(r"^(?:about|approximately|approx\.?|roughly|around|~|≈|\\approx|\\sim) ?", re.IGNORECASE)
 _MULTIPLIERS = {
@@ -78,7 +81,11 @@ def parse_quantity(text: str, *, decimal_comma: bool = False) -> Quantity | None
     """The one number that ``text`` is, or ``None`` if it is anything else or anything more."""
     if len(text) > 2 * MAX_DIGITS or text.rstrip(" $").endswith(("...", "…", "!", "\\ldots", "\\dots")):
         return None
-    match = _QUANTITY.fullmatch(_tidy(text))
+    tidy = _tidy(text)
+    repeating = _REPEATING.fullmatch(tidy)
+    if repeating is not None:
+        return _repeating(*repeating.groups())
+    match = _QUANTITY.fullmatch(tidy)
     if match is None or (match["sign"] and match["sign2"]):
         return None
     value = _value(match, decimal_comma)
@@ -95,6 +102,21 @@ def parse_quantity(text: str, *, decimal_comma: bool = False) -> Quantity | None
         _decimals(match["decimal"], decimal_comma) if plain and not (match["exponent"] or match["power"]) else None
     )
     return Quantity(value, percent, unit, "" if percent else rest, decimals)
+
+
+def _repeating(sign: str, whole: str, fixed: str, period: str) -> Quantity | None:
+    """0.8\\overline{3} is 8/10 + 3/90."""
+    if len(whole + fixed + period) > _CHUNK:
+        return None
+    value = Fraction(int(whole + fixed or "0")) + Fraction(int(period), 10 ** len(period) - 1)
+    return Quantity((-1 if sign == "-" else 1) * value / 10 ** len(fixed))
+
+
+def is_count(quantity: Quantity) -> bool:
+    """Is what follows the number a unit or a noun? ``3x``, ``2 pi`` and ``7 or more`` are no numbers."""
+    if not quantity.words or quantity.unit:
+        return True
+    return _NOUN.fullmatch(quantity.words) is not None and not _NOT_COUNTED.search(quantity.words)
 
 
 def integer(digits: str) -> int:

@@ -14,11 +14,11 @@ from adjudge.types import Verdict
 from ..base import Call, Context, Example, Extraction, Verifier
 from ..errors import InvalidReference
 from ..extract.final import Convention, ExtractionOptions, final_answer
-from ..extract.last import last_number
+from ..extract.last import NUMBER, last_number
 from ..extract.text import fold, plain_latex
 from ..registry import register
 from .arithmetic import contradicts_itself
-from .numbers import Quantity, parse_quantity
+from .numbers import Quantity, is_count, parse_quantity
 from .outcomes import shown, unanswered
 
 __all__ = ["Numeric", "NumericOptions", "read"]
@@ -27,10 +27,6 @@ _Gold = StrictStr | StrictInt | StrictFloat
 Accepted = _Gold | Annotated[list[_Gold], Field(min_length=1)]
 
 _MAX_PROSE = 2_000
-_NOT_COUNTED = re.compile(r"\bor\b|\b(?:pi|sqrt|log|ln|sin|cos|tan|exp|infinity)\b|π|√|!|\^")
-_NUMBER = re.compile(
-    r"(?<![\w.])(?:[-+](?=[$\d.]))?[$€£¥]?(?:\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?(?:/\d+)?|\.\d+)\s?%?", re.IGNORECASE
-)
 _LISTED = re.compile(r"[\s$]*(?:[a-z$]{1,12}\s)?[\s$]*(?:[,;|/]|\bor\b|\band\b(?!\s+not\b)|\bto\b|\\lor)[\s$]*")
 
 
@@ -84,7 +80,11 @@ class Numeric(Verifier[str | int | float | list[str | int | float], NumericOptio
         found = options.final_answer(response)
         if found.outcome != "answered":
             return found
-        return read(found)
+        return read(found, decimal_comma=options.decimal_comma)
+
+    def gold(self, reference: str | int | float | list[str | int | float], options: NumericOptions) -> str | None:
+        first = reference[0] if isinstance(reference, list) else reference
+        return options.as_response(_gold_text(first, options))
 
     def verify(self, call: Call[str | int | float | list[str | int | float], NumericOptions], ctx: Context) -> Verdict:
         references = call.reference if isinstance(call.reference, list) else [call.reference]
@@ -96,7 +96,7 @@ class Numeric(Verifier[str | int | float | list[str | int | float], NumericOptio
         if contradicts_itself(extraction.text):
             return Verdict.scored(0.0, "wrong_answer", f"{shown(found)} contradicts itself.", extracted=found)
         answer = parse_quantity(extraction.text.rpartition("=")[2], decimal_comma=call.options.decimal_comma)
-        if answer is None or not _is_count(answer):
+        if answer is None or not is_count(answer):
             return Verdict.scored(0.0, "wrong_answer", f"{shown(found)} is not one number.", extracted=found)
         if any(_equal(gold, answer, call.options) for gold in golds):
             return Verdict.scored(1.0, "correct", "The number is the reference.", extracted=found)
@@ -104,49 +104,51 @@ class Numeric(Verifier[str | int | float | list[str | int | float], NumericOptio
         return Verdict.scored(0.0, "wrong_answer", reason, extracted=found)
 
 
-def read(found: Extraction) -> Extraction:
+def read(found: Extraction, *, decimal_comma: bool = False) -> Extraction:
     """Narrow a marked answer down to its number: ``12 and not 13`` to ``12``; ``12 or 13`` is hedged."""
     text = found.text if found.method in ("boxed", "answer_tag") else found.text.rstrip("! ")
-    if parse_quantity(text) is not None or "=" in text or len(text) > _MAX_PROSE:
+    if not text.strip():
+        return Extraction("none", method=found.method)
+    if parse_quantity(text, decimal_comma=decimal_comma) is not None or "=" in text or len(text) > _MAX_PROSE:
         return Extraction("answered", text, found.method)
     prose = " ".join(plain_latex(fold(text)).replace("\\%", "%").replace("\\$", "$").split())
-    numbers = list(_NUMBER.finditer(prose))
+    numbers = list(NUMBER.finditer(prose))
     if len({number.group().strip() for number in numbers}) <= 1:
         narrowed = last_number(prose) if numbers and found.method != "boxed" else None
         return Extraction("answered", narrowed.text if narrowed and narrowed.text else text, found.method)
     first, second = numbers[0], numbers[1]
-    if _LISTED.fullmatch(prose.lower(), first.end(), second.start()) or found.method == "boxed":
+    if _LISTED.fullmatch(prose.lower(), first.end(), second.start()):
         candidates = tuple(number.group().strip() for number in numbers[:8])
         return Extraction("hedged", method=found.method, candidates=candidates)
+    if found.method == "boxed":
+        return Extraction("answered", text, found.method)
     if not prose[: first.start()].strip(" $*_("):
         return Extraction("answered", first.group().strip(), found.method)
     return Extraction("ambiguous", method=found.method, candidates=tuple(n.group().strip() for n in numbers[:8]))
 
 
 def _gold(reference: str | int | float, options: NumericOptions) -> Quantity:
-    if isinstance(reference, float) and not math.isfinite(reference):
-        raise InvalidReference("The reference is not a finite number.")
-    if isinstance(reference, int):
-        return Quantity(Fraction(reference), decimals=0)
-    text = reference if isinstance(reference, str) else repr(reference)
-    quantity = parse_quantity(text, decimal_comma=options.decimal_comma)
-    if quantity is None and isinstance(reference, str):
-        anchors = (*options.anchors, "answer:", "A:")
-        marked = final_answer(text, ("boxed", "hash", "anchor"), anchors=anchors)
-        quantity = parse_quantity(marked.text, decimal_comma=options.decimal_comma) if marked.text else None
-    if quantity is None or not _is_count(quantity):
+    text = _gold_text(reference, options)
+    quantity = parse_quantity(text, decimal_comma=options.decimal_comma and isinstance(reference, str))
+    if quantity is None or not is_count(quantity):
         raise InvalidReference(
-            f"The reference {shown(text)} is not a number, nor does it end in one after '####' or 'A:'."
+            f"The reference {shown(text)} is no number, nor does it end in one after '####' or 'A:'."
         )
     return quantity
 
 
-def _is_count(quantity: Quantity) -> bool:
-    """Is what follows the number a unit or a noun? ``3x``, ``2 pi`` and ``7 or more`` are no numbers."""
-    words = quantity.words
-    if not words or quantity.unit:
-        return True
-    return len(words) > 1 and not _NOT_COUNTED.search(words)
+def _gold_text(reference: str | int | float, options: NumericOptions) -> str:
+    """The number of a reference: the whole of it, or what a solution marks as its result."""
+    if isinstance(reference, float) and not math.isfinite(reference):
+        raise InvalidReference("The reference is not a finite number.")
+    if isinstance(reference, int) and abs(reference) >= 10**1_000:
+        raise InvalidReference("The reference has more than 1,000 digits.")
+    if not isinstance(reference, str):
+        return repr(reference)
+    if parse_quantity(reference, decimal_comma=options.decimal_comma) is not None:
+        return reference
+    marked = final_answer(reference, ("boxed", "hash", "anchor"), anchors=(*options.anchors, "answer:", "A:"))
+    return marked.text or reference
 
 
 def _equal(gold: Quantity, answer: Quantity, options: NumericOptions) -> bool:

@@ -6,11 +6,17 @@ All of this looks at the *data set's* code only. The answer is never parsed here
 from __future__ import annotations
 
 import ast
+import builtins
 from dataclasses import dataclass
 from typing import Any
 
+from .literals import parse_python
+
 __all__ = [
+    "BUILTINS",
     "SimpleAssert",
+    "bound_in",
+    "called_in",
     "functions_of",
     "helpers_of",
     "imports_of",
@@ -22,6 +28,7 @@ __all__ = [
 
 _BROKEN = (SyntaxError, ValueError, MemoryError, RecursionError)
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+BUILTINS = frozenset(dir(builtins))
 _SETUP = (ast.Import, ast.ImportFrom, ast.Assign, ast.AnnAssign, *_DEFINITIONS)
 
 
@@ -49,7 +56,7 @@ class SimpleAssert:
 
 def parse(code: str) -> ast.Module | None:
     try:
-        return ast.parse(code)
+        return parse_python(code)
     except _BROKEN:
         return None
 
@@ -99,6 +106,38 @@ def names_in(code: str) -> set[str]:
     """Every name that ``code`` mentions."""
     tree = parse(code)
     return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} if tree else set()
+
+
+def bound_in(code: str) -> set[str]:
+    """Every name that ``code`` gives a meaning to, at any depth: definitions, imports, assignments, parameters."""
+    found: set[str] = set()
+    for node in ast.walk(parse(code) or ast.Module([], [])):
+        if isinstance(node, _DEFINITIONS):
+            found.add(node.name)
+        elif isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            found.add(node.id)
+        elif isinstance(node, ast.arg):
+            found.add(node.arg)
+        elif isinstance(node, ast.alias):
+            found.add((node.asname or node.name).partition(".")[0])
+        elif isinstance(node, ast.ExceptHandler) and node.name:
+            found.add(node.name)
+    return found
+
+
+def called_in(code: str) -> tuple[set[str], set[str]]:
+    """Names that ``code`` calls and gives no meaning to: those the program under test has to define, and built-in ones.
+
+    A built-in name means the program's own function only if nothing else is called (MBPP asks for a ``sum`` once):
+    otherwise an answer could redefine the ``set`` or ``abs`` that its result is compared with.
+    """
+    tree = parse(code)
+    if tree is None:
+        return set(), set()
+    calls = (node.func for node in ast.walk(tree) if isinstance(node, ast.Call))
+    names = {func.id for func in calls if isinstance(func, ast.Name)}
+    free = names - bound_in(code) if names else names
+    return free - BUILTINS, free & BUILTINS
 
 
 def split_asserts(code: str) -> tuple[str, list[str]]:

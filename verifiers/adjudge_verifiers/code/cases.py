@@ -102,7 +102,7 @@ def _in_out(item: Native, given: Any, expected: Any, fn_name: str | None) -> Nat
     inner = metadata if isinstance(metadata, dict) else {}
     name = item.get("fn_name") or item.get("func_name") or inner.get("func_name") or fn_name
     kind = item.get("type") or item.get("testtype")
-    if kind is not None and kind not in _CALL_KINDS | _STDIN_KINDS:
+    if kind is not None and not (isinstance(kind, str) and kind in _CALL_KINDS | _STDIN_KINDS):
         raise ValueError(f"type {short(kind)} is not known; use stdin_stdout or function_call")
     if kind in _CALL_KINDS or (kind is None and name):
         if not isinstance(name, str) or not name.strip():

@@ -188,21 +188,22 @@ def _humaneval(raw: Native) -> Native:
     code = asserts.with_check_call(test)
     if code != test and not entry_point:
         raise ValueError("`test` defines check(candidate), and no `entry_point` says what the candidate is")
-    prompt = raw.get("prompt")
-    prompt = prompt if isinstance(prompt, str) and entry_point and f"def {entry_point}" in prompt else ""
-    solution = raw.get("canonical_solution")
+    prompt, solution = raw.get("prompt"), raw.get("canonical_solution")
+    prompt = prompt if isinstance(prompt, str) else ""
+    helpers = asserts.helpers_of(prompt, entry_point) if prompt and entry_point else ""
+    if f"def {entry_point}" not in prompt:  # nothing to complete: LeetCode sets keep their imports and classes here
+        return {"tests": [{"assert": code}], "prelude": helpers or None}
     return {
         "tests": [{"assert": code}],
-        "setup": asserts.helpers_of(prompt, entry_point) if entry_point else "",
+        "setup": helpers,
         "prompt": prompt,
-        "solution": prompt + solution if prompt and isinstance(solution, str) and solution else None,
+        "solution": prompt + solution if isinstance(solution, str) and solution else None,
     }
 
 
 def _mbpp(raw: Native) -> Native:
-    imports = raw.get("test_imports") or []
-    lines = [imports] if isinstance(imports, str) else [as_text(line, "test_imports") for line in imports]
-    setup = "\n".join([*lines, as_text(raw.get("test_setup_code") or "", "test_setup_code")]).strip()
+    parts = [as_text(raw.get(key) or "", key) for key in ("test_imports", "test_setup_code")]
+    setup = "\n".join(parts).strip()
     solution = raw.get("code")
     return {
         "tests": _cases(raw["test_list"], None),
@@ -213,7 +214,8 @@ def _mbpp(raw: Native) -> Native:
 
 def _functional(raw: Native) -> Native:
     setup, tests = asserts.split_asserts(as_text(raw["functional"], "functional"))
-    return {"tests": [{"assert": test} for test in tests], "setup": "\n".join(filter(None, (raw.get("setup"), setup)))}
+    given = as_text(raw.get("setup") or "", "setup")
+    return {"tests": [{"assert": test} for test in tests], "setup": "\n".join(filter(None, (given, setup)))}
 
 
 def _codecontests(raw: Native) -> Native:
@@ -221,7 +223,7 @@ def _codecontests(raw: Native) -> Native:
     for key in ("public_tests", "private_tests", "generated_tests"):
         group = raw.get(key)
         group = parse_json(group) if isinstance(group, str) else group
-        if isinstance(group, dict) and group.get("input") is not None and len(group["input"]):
+        if isinstance(group, dict) and group.get("input"):
             tests += parallel_cases(group["input"], group.get("output"), None)
         elif isinstance(group, list) and group:
             tests += _cases(group, None)

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import ast
 import json
+import warnings
 from typing import Any, NoReturn
 
-__all__ = ["parse_json", "parse_literal", "parse_value", "short"]
+__all__ = ["parse_json", "parse_literal", "parse_python", "parse_value", "short"]
 
 _MAX_LITERAL_CHARS = 4_000_000
 _MAX_INT_DIGITS = 4_300  # beyond this Python refuses to convert
@@ -20,6 +21,16 @@ def short(text: object, limit: int = 60) -> str:
     """A quotation for an error message."""
     shown = text if isinstance(text, str) else type(text).__name__
     return repr(shown[:limit]) + ("..." if len(shown) > limit else "")
+
+
+def parse_python(code: str) -> ast.Module:
+    """The syntax tree of a data set's own code, without the warnings that Python may have about its style.
+
+    Raises ``SyntaxError``, ``ValueError``, ``MemoryError`` or ``RecursionError``.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return ast.parse(code)
 
 
 def parse_json(text: str) -> Any:
@@ -41,7 +52,9 @@ def parse_literal(text: str) -> Any:
     if len(text) > _MAX_LITERAL_CHARS:
         raise ValueError(f"a Python literal of {len(text)} characters is too long")
     try:
-        return ast.literal_eval(text.strip())
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.literal_eval(text.strip())
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         _refuse(text)
 

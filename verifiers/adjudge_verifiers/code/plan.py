@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from adjudge.types import Trust
 from adjudge_sandbox.base import Examination, FunctionCall, Outcome, Run, RunResult, Script
 
-from .asserts import functions_of, imports_of, names_in, simple_assert
+from .asserts import BUILTINS, bound_in, called_in, functions_of, imports_of, names_in, simple_assert
 from .compare import TEXT_TOLERANCE, Profile, Tolerance, difference
 from .program import Assembled, callable_name, defines
 from .reference import AssertTest, CallTest, CodeReference, StdinTest
@@ -61,8 +61,9 @@ class _Planner:
         self.comparison = comparison
         imports = imports_of(reference.prelude) if reference.prelude else ""
         self.setup = "\n".join(part for part in (imports, reference.setup) if part.strip())
-        self.setup_names = names_in(self.setup) | functions_of(self.setup)[0] if self.setup else set()
+        self.setup_names = bound_in(self.setup) if self.setup else set()
         self.helpers = functions_of(reference.prelude)[0] if reference.prelude else set()
+        self.functions: dict[str, str] = {}
         self.bind = {"candidate": program.function} if program.function else {}
 
     def check(self, test: StdinTest | CallTest | AssertTest) -> Check:
@@ -82,7 +83,7 @@ class _Planner:
 
     def _call(self, test: CallTest) -> Check:
         name = test.call.function
-        function = callable_name(self.program.source, name) if name else self.program.function or ""
+        function = self._function(name) if name else self.program.function or ""
         accepted = [test.expect]
         if test.unwrap and isinstance(test.expect, list) and len(test.expect) == 1:
             accepted.append(test.expect[0])
@@ -95,9 +96,14 @@ class _Planner:
 
         return Check(FunctionCall(function, tuple(test.call.args), dict(test.call.kwargs)), judge, shown)
 
+    def _function(self, name: str) -> str:
+        if name not in self.functions:
+            self.functions[name] = callable_name(self.program.source, name)
+        return self.functions[name]
+
     def _assert(self, test: AssertTest) -> Check:
         simple = simple_assert(test.code)
-        if simple and simple.root not in self.setup_names and defines(self.program.source, simple.root):
+        if simple and self._is_programs(simple.root):
 
             def judge(result: RunResult) -> str | None:
                 if simple.holds(result.value):
@@ -106,7 +112,16 @@ class _Planner:
 
             return Check(FunctionCall(simple.function, simple.args, simple.kwargs), judge, preview(simple.expected))
         trust: Trust = "in_process" if self.helpers & names_in(test.code) else "rules"
-        return Check(Examination(test.code, self.setup, self.bind), _passed, "", trust)
+        # What the test calls is bound by name, so that a program without it fails, and not the test.
+        called, builtin = called_in(f"{self.setup}\n{test.code}")
+        names = called or {name for name in builtin if defines(self.program.source, name)}
+        bind = {name: name for name in names} | self.bind
+        return Check(Examination(test.code, self.setup, bind), _passed, "", trust)
+
+    def _is_programs(self, name: str) -> bool:
+        if name in self.setup_names:
+            return False
+        return name not in BUILTINS or defines(self.program.source, name)
 
 
 def _passed(result: RunResult) -> str | None:

@@ -69,8 +69,9 @@ def assemble(answer: str, reference: CodeReference) -> Assembled:
     answer = answer.replace("\r\n", "\n")
     entry_point = reference.fn_name or reference.entry_point
     if reference.prompt and entry_point and not defines(answer, entry_point):
-        source = f"{reference.prompt.rstrip()}\n{_as_body(answer)}"
-        return Assembled(source, entry_point)
+        prompt = reference.prompt.rstrip()
+        indent = _indent(prompt.rpartition("\n")[2]) or "    "
+        return Assembled(f"{prompt}\n{_as_body(answer, indent)}", entry_point)
     parts = [reference.prelude]
     if reference.prompt:
         parts.append(reference.setup)  # the prompt's imports and helpers
@@ -86,15 +87,22 @@ def assemble(answer: str, reference: CodeReference) -> Assembled:
     return Assembled(f"{before}\n\n{answer}\n\n{code if redefined else ''}", function, redefined)
 
 
-def _as_body(answer: str) -> str:
-    """The answer as the body of the prompt's function: indented, whatever its extraction lost."""
-    lines = answer.strip("\n").split("\n")
-    if not lines or lines[0][:1] in (" ", "\t"):
-        return "\n".join(lines)
+def _as_body(answer: str, indent: str) -> str:
+    """The answer as the body of the prompt's function, at the prompt's depth, whatever its extraction lost."""
+    lines = answer.rstrip().split("\n")
+    while len(lines) > 1 and not lines[0].strip():
+        del lines[0]
+    own = _indent(lines[0])
+    if own:
+        return "\n".join(indent + line[len(own) :] if line.startswith(own) else line for line in lines)
     others = [line for line in lines[1:] if line.strip()]
-    if others and all(line[:1] in (" ", "\t") for line in others):
+    if others and all(_indent(line) for line in others):
         # Only the first line lost its indentation, unless the next line is what that line's own block would be.
         opens_block = lines[0].rstrip().endswith(":")
-        if not opens_block or len(others[0]) - len(others[0].lstrip()) > 4:
-            return "\n".join(["    " + lines[0], *lines[1:]])
-    return "\n".join("    " + line if line.strip() else line for line in lines)
+        if not opens_block or len(_indent(others[0])) > 4:
+            return "\n".join([indent + lines[0], *lines[1:]])
+    return "\n".join(indent + line if line.strip() else line for line in lines)
+
+
+def _indent(line: str) -> str:
+    return line[: len(line) - len(line.lstrip(" \t"))]

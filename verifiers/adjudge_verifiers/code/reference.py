@@ -14,13 +14,13 @@ Three kinds of test::
 
 from __future__ import annotations
 
-import ast
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError, field_validator, model_validator
 
 from ..errors import InvalidReference
 from .layouts import to_native
+from .literals import parse_python
 
 __all__ = ["AssertTest", "CallTest", "CodeReference", "FunctionSpec", "StdinTest", "Test", "normalise"]
 
@@ -122,7 +122,7 @@ class CodeReference(BaseModel):
 def _check_python(code: str, what: str) -> None:
     """Raise ``ValueError`` if the data set's own code does not compile. It is parsed, not run."""
     try:
-        ast.parse(code)
+        parse_python(code)
     except SyntaxError as error:
         raise ValueError(f"{what} is not Python: {error.msg} in line {error.lineno}") from None
     except (ValueError, MemoryError, RecursionError) as error:

@@ -24,6 +24,7 @@ CATEGORY_OF: dict[Outcome, Category] = {
     Outcome.MEMORY_LIMIT: "memory_limit",
     Outcome.OUTPUT_LIMIT: "output_limit",
 }
+_ENDED_EARLY = ("SystemExit", "the program ended", "the process ended")
 _MAX_SHOWN_TESTS = 20
 _MAX_SHOWN_CHARS = 200
 
@@ -64,7 +65,7 @@ def early_exit(run: Run, result: RunResult) -> bool:
     """Did the program end its process inside a call, where returning is the only honest way out?"""
     if not isinstance(run, FunctionCall | Examination) or result.outcome is not Outcome.RAISED:
         return False
-    return result.exit_status == 0 or "SystemExit" in result.detail
+    return result.exit_status == 0 or any(phrase in result.detail for phrase in _ENDED_EARLY)
 
 
 def shown_output(result: RunResult) -> str:

@@ -12,6 +12,7 @@ finished is never replaced by something found elsewhere. Thinking blocks are rem
 ``hash``        ``#### ..``
 ``whole``       the whole text
 ``short``       the whole text, if it is a single line of at most 200 characters
+``bare``        the whole text, if it is a single line of at most 200 characters without prose
 ``last_math``   the last formula of the last sentence, else its last number
 ``last_number`` the last number of the last sentence
 =============== ========================================================================================
@@ -19,6 +20,8 @@ finished is never replaced by something found elsewhere. Thinking blocks are rem
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Sequence
 from typing import Literal
 
@@ -30,15 +33,17 @@ from .boxed import find_boxes
 from .claims import Claim, decide
 from .last import last_math, last_number
 from .tags import find_tags
+from .text import plain_latex, unwrap
 from .thinking import strip_thinking
 
 __all__ = ["Convention", "ExtractionOptions", "final_answer"]
 
 Convention = Literal[
-    "answer_tag", "boxed", "json_field", "anchor", "hash", "whole", "short", "last_math", "last_number"
+    "answer_tag", "boxed", "json_field", "anchor", "hash", "whole", "short", "bare", "last_math", "last_number"
 ]
 
 _SHORT = 200
+_PROSE_WORD = re.compile(r"(?<![A-Za-z\\])[A-Za-z]{2,}(?![A-Za-z({])")
 
 
 class ExtractionOptions(Options):
@@ -69,6 +74,17 @@ class ExtractionOptions(Options):
             keep_thinking=self.thinking == "keep",
         )
 
+    def as_response(self, answer: str) -> str:
+        """A response that hands in ``answer`` under the first convention; used to try references out."""
+        form = {
+            "answer_tag": f"<{self.answer_tags[0]}>{answer}</{self.answer_tags[0]}>",
+            "boxed": f"\\boxed{{{answer}}}",
+            "json_field": json.dumps({self.json_field: answer}, ensure_ascii=False),
+            "anchor": f"{(self.anchors or DEFAULT_ANCHORS)[0]} {answer}",
+            "hash": f"#### {answer}",
+        }
+        return form.get(self.conventions[0], answer)
+
 
 def final_answer(
     text: str,
@@ -92,8 +108,9 @@ def final_answer(
         "json_field": lambda: _announced(text, find_json_field(text, json_field), "json_field"),
         "anchor": lambda: _announced(text, find_anchors(text, anchors), "anchor"),
         "hash": lambda: _announced(text, find_hashes(text), "hash"),
-        "whole": lambda: Extraction("answered", text.strip(), "whole"),
+        "whole": lambda: Extraction("answered", text, "whole"),
         "short": lambda: _short(text),
+        "bare": lambda: _bare(text),
         "last_math": lambda: last_math(text),
         "last_number": lambda: last_number(text),
     }
@@ -130,3 +147,13 @@ def _announced(text: str, found: Sequence[Anchored], method: str) -> Extraction 
 def _short(text: str) -> Extraction | None:
     text = text.strip()
     return Extraction("answered", text, "short") if len(text) <= _SHORT and "\n" not in text else None
+
+
+def _bare(text: str) -> Extraction | None:
+    short = _short(text)
+    if short is None:
+        return None
+    words = _PROSE_WORD.findall(plain_latex(short.text))
+    if len(words) > 1 or (words and not short.text[0].isdigit() and unwrap(short.text) != words[0]):
+        return None
+    return Extraction("answered", short.text, "bare")

@@ -12,15 +12,18 @@ from ..answers.units import unit_of
 from ..base import Extraction
 from .text import fold
 
-__all__ = ["last_math", "last_number", "last_sentence"]
+__all__ = ["NUMBER", "last_math", "last_number", "last_sentence"]
 
 _MAX_SENTENCE = 2_000
 _SENTENCE_BREAK = re.compile(r"[.?!]\s+(?=\S)|[。！？]")
-_NUMBER = re.compile(
-    r"(?<![\w.])(?:[-+](?!\d*[-+]))?[$€£¥]?(?:\\[dtc]?frac\{-?\d+\}\{-?\d+\}"
-    r"|(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?(?:e[-+]?\d+)?(?: \d+/\d+|/\d+)?|\.\d+)(?:\s?%"
-    r"|\s(?:thousand|million|billion|trillion|percent)\b)?"
+NUMBER = re.compile(
+    r"(?<![\w.])(?:[-+](?!\d*[-+]))?[$€£¥]?"
+    r"(?:\\[dtc]?frac\{-?\d+\}\{-?\d+\}"
+    r"|(?:\d{1,3}(?:\.\d{3})+,\d+|(?:\d{1,3}(?:,\d{3})+|\d{1,2}(?:,\d{2})+,\d{3})(?!\d)(?:\.\d+)?|\d+(?:\.\d+)?)"
+    r"(?:e[-+]?\d+)?(?: \d+/\d+|/\d+)?|\.\d+)(?:\s?%|\s(?:thousand|million|billion|trillion|percent)\b)?",
+    re.IGNORECASE,
 )
+"""A number in prose, for short texts (a long one would take quadratic time)."""
 _NEXT_WORD = re.compile(r"\s?([A-Za-z°¢€]+)")
 _LIST_GAP = re.compile(r"\s*(?:,|;|/|\||,?\s*(?:and|or|to)\b)\s*[$(]?\s*")
 _FORMULA = re.compile(
@@ -42,7 +45,7 @@ def last_sentence(text: str) -> str:
 def last_number(text: str) -> Extraction:
     """The last number of the last sentence, with its unit; hedged if it is one of a list of different numbers."""
     sentence = " ".join(fold(last_sentence(text)).replace("\\%", "%").replace("\\$", "$").split())
-    found = list(_NUMBER.finditer(sentence))
+    found = list(NUMBER.finditer(sentence))
     if not found:
         return Extraction("none", method="last_number")
     listed = [found[-1]]

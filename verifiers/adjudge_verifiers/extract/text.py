@@ -17,6 +17,7 @@ _SUBSCRIPTS = dict(zip("₀₁₂₃₄₅₆₇₈₉₊₋", "0123456789+-", s
 _SUPERSCRIPT_RUN = re.compile("[" + "".join(_SUPERSCRIPTS) + "]+")
 _SUBSCRIPT_RUN = re.compile("[" + "".join(_SUBSCRIPTS) + "]+")
 _VULGAR = re.compile("[¼-¾⅐-⅞↉]")
+_ROOT = re.compile(r"√\s?(?:\(([^()]*)\)|(\d+|[A-Za-z]))")
 _NON_ASCII = re.compile(r"[^\x00-\x7f]")
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
 _LOOK_ALIKES = str.maketrans(
@@ -56,6 +57,7 @@ def fold(text: str) -> str:
     if text.isascii():
         return text
     text = _VULGAR.sub(lambda match: " " + unicodedata.normalize("NFKC", match.group()), text)
+    text = _ROOT.sub(lambda match: "\\sqrt{" + (match[1] or match[2]) + "}", text)
     text = _SUPERSCRIPT_RUN.sub(lambda match: "^{" + "".join(_SUPERSCRIPTS[c] for c in match.group()) + "}", text)
     text = _SUBSCRIPT_RUN.sub(lambda match: "_{" + "".join(_SUBSCRIPTS[c] for c in match.group()) + "}", text)
     text = unicodedata.normalize("NFKC", text.translate(_LOOK_ALIKES)).translate(_LOOK_ALIKES)
@@ -71,7 +73,7 @@ def unwrap(text: str) -> str:
     """Take off what stands around an answer, up to eight layers of it, and a full stop at its end."""
     for _ in range(8):
         before = text
-        text = text.strip().rstrip(".。,;").strip()
+        text = _without_stop(text.strip())
         for opening, closing in _WRAPPERS:
             inner = text[len(opening) : len(text) - len(closing)]
             if len(text) > len(opening) + len(closing) and text.startswith(opening) and text.endswith(closing):
@@ -82,6 +84,14 @@ def unwrap(text: str) -> str:
         if text == before:
             return text
     return text
+
+
+def _without_stop(text: str) -> str:
+    """Drop punctuation and white space at the end; the comma of a thin space (``\\,``) goes with its backslash."""
+    stripped = text.rstrip(".。,;! \n\t" if text.endswith("\\!") else ".。,; \n\t")
+    if len(stripped) < len(text) and stripped.endswith("\\") and not stripped.endswith("\\\\"):
+        stripped = stripped[:-1].rstrip()
+    return stripped
 
 
 def _one_sided(text: str) -> str:
@@ -106,6 +116,7 @@ def plain_latex(text: str) -> str:
     return _THIN_SPACE.sub("", text).replace("\\ ", " ").replace("\\quad", " ")
 
 
-def key(text: str) -> str:
-    """A text to compare short answers by: folded, unwrapped, without fonts, spaces and case."""
-    return "".join(unwrap(plain_latex(fold(unwrap(text)))).split()).casefold()
+def key(text: str, *, keep_case: bool = False) -> str:
+    """A text to compare short answers by: folded, unwrapped, without fonts and spaces, and without case."""
+    text = "".join(unwrap(plain_latex(fold(unwrap(text)))).split())
+    return text if keep_case else text.casefold()

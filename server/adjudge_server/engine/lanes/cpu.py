@@ -135,6 +135,9 @@ class CpuLane:
                 self._fail_queue(str(error))
                 await asyncio.sleep(1.0)
                 continue
+            if self._stopping:
+                child.close()
+                return
             worker = await self._open(child)
             try:
                 cause = await self._work(worker)

@@ -18,7 +18,8 @@ from pydantic_core import from_json, to_json
 
 from adjudge.types import Verdict
 from adjudge_verifiers import registry
-from adjudge_verifiers.base import Call, Extraction
+from adjudge_verifiers.base import Call, Extraction, NoReference
+from adjudge_verifiers.errors import boundary
 
 from ..run import judge
 
@@ -39,6 +40,7 @@ def encode_call(verifier: str, call: Call[Any, Any], reference: Any, options: di
             "reference": reference,
             "options": options,
             "prompt": call.prompt,
+            "metadata": call.metadata,
             "extraction": extraction
             and [extraction.outcome, extraction.text, extraction.method, list(extraction.candidates)],
         }
@@ -51,12 +53,22 @@ def decode_call(body: bytes) -> tuple[Any, Call[Any, Any]]:
     message = from_json(body)
     verifier = registry.get(message["verifier"])
     extraction = message["extraction"]
+    options = verifier.Options.model_validate(message["options"])
+    response = message["response"]
+    if extraction is not None:
+        extraction = Extraction(extraction[0], extraction[1], extraction[2], tuple(extraction[3]))
+    elif verifier.has_extract():  # the response was too long for the API process to look for the answer
+        extraction, response = verifier.extract(response, options), ""
+    reference = message["reference"]
     return verifier, Call(
-        response=message["response"],
-        reference=verifier.reference_adapter().validate_python(message["reference"]),
-        options=verifier.Options.model_validate(message["options"]),
+        response=response,
+        reference=None
+        if verifier.Reference is NoReference
+        else verifier.reference_adapter().validate_python(reference),
+        options=options,
         prompt=message["prompt"],
-        extraction=extraction and Extraction(extraction[0], extraction[1], extraction[2], tuple(extraction[3])),
+        extraction=extraction,
+        metadata=message["metadata"],
     )
 
 
@@ -84,11 +96,11 @@ def main(sock: socket.socket, config: dict[str, Any]) -> None:
 
 
 def _judge(body: bytes) -> Verdict:
-    try:
+    with boundary("Reading the call") as outcome:
         verifier, call = decode_call(body)
         return judge(verifier, call)
-    except MemoryError:
-        return Verdict.failed("verifier_error", "The worker ran out of memory on this answer.")
+    assert outcome.failure is not None
+    return outcome.failure
 
 
 def _receive(sock: socket.socket, size: int) -> bytes:

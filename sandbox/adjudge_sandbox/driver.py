@@ -1,0 +1,106 @@
+"""What a run's process does with the program: the part of our code that runs beside it, and so decides nothing.
+
+Roles: ``script`` runs it as ``__main__``; ``call`` calls one function and sends the value; ``serve`` answers the calls
+of an examiner; ``examine`` is the examiner itself, in a jail of its own. Everything the driver needs is imported before
+the jail is made, because the jail does not hold this package.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import signal
+import socket
+import sys
+import threading
+import traceback
+import types
+from typing import Any, NoReturn
+
+from .call import call
+from .candidate import serve
+from .examiner import examine
+from .process import PROGRAM_FD, REPORT_FD, allow_for_our_frames, load, settle_in
+
+__all__ = ["drive"]
+
+
+def drive(request: dict[str, Any], scratch: str, extra_fds: list[int]) -> NoReturn:
+    """Run the role that ``request`` names and end the process. Never returns, never unwinds."""
+    role = request["role"]
+    report = socket.socket(fileno=REPORT_FD)
+    try:
+        settle_in(scratch)
+        if role == "script":
+            _script(report, scratch)
+        elif role == "call":
+            call(report, load(report, scratch), extra_fds[0])
+        elif role == "serve":
+            serve(report, load(report, scratch), extra_fds[0], request["max_bytes"])
+        elif role == "examine":
+            os.close(PROGRAM_FD)
+            examine(report, *extra_fds)
+    except BaseException:  # noqa: BLE001 - a fault of the driver; it must not unwind into init
+        traceback.print_exc()
+    os._exit(1)
+
+
+def _script(report: socket.socket, scratch: str) -> NoReturn:
+    """Run the program as ``python solution.py`` would. Its report is closed before it starts."""
+    loaded = load(report, scratch)
+    report.close()
+    module = types.ModuleType("__main__")
+    module.__dict__.update(__file__=loaded.file, __builtins__=sys.modules["builtins"], __cached__=None)
+    module.__spec__ = None
+    sys.modules["__main__"] = module
+    sys.argv[:] = [loaded.file]
+    sys.orig_argv[:] = [sys.executable, loaded.file]
+    allow_for_our_frames()
+    status = 0
+    try:
+        exec(loaded.code, module.__dict__)  # noqa: S102 - in the jail
+    except SystemExit as stop:
+        status = _exit_status(stop)
+    except BaseException as error:  # noqa: BLE001 - as the interpreter does
+        status = _uncaught(error)
+    _end(status)
+
+
+def _exit_status(stop: SystemExit) -> int:
+    """What ``python`` makes of ``sys.exit(code)``."""
+    if stop.code is None:
+        return 0
+    if isinstance(stop.code, int):
+        return stop.code & 0xFF
+    print(stop.code, file=sys.stderr)
+    return 1
+
+
+def _uncaught(error: BaseException) -> int:
+    """Report an uncaught exception as the interpreter would, by the hook that the program may have set."""
+    trace = error.__traceback__
+    trace = trace.tb_next if trace is not None else None  # without the driver's own frame
+    try:
+        sys.excepthook(type(error), error.with_traceback(trace), trace)
+    except SystemExit as stop:
+        return _exit_status(stop) or 1
+    except BaseException:  # noqa: BLE001 - a broken hook does not make the program end well
+        traceback.print_exc()
+    if isinstance(error, KeyboardInterrupt):
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGINT)
+    return 1
+
+
+def _end(status: int) -> NoReturn:
+    """The interpreter's own farewell: wait for threads, run exit handlers, flush."""
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        if stream is None or getattr(stream, "closed", False):
+            continue
+        try:
+            stream.flush()
+        except BaseException:  # noqa: BLE001 - as the interpreter: a failing flush is exit status 120
+            status = status or 120
+    os._exit(status)

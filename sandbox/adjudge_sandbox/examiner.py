@@ -1,0 +1,332 @@
+"""The ``examine`` role: the test code of the data set, in a jail of its own, calls the program and asserts.
+
+Names that the test code uses and does not define are looked up in the program: its functions and classes appear as
+proxies, its plain values as copies, standard modules and their functions as the examiner's own. The verdict is this
+process's to give, over its own report socket, and the program cannot reach it: the only thing that comes from there is
+decoded by :mod:`adjudge_sandbox.values` or stays there behind a handle. Whatever the program hands out as a callable
+runs over there; whatever it asks of an object of the test is checked (:class:`ExaminerPeer`): functions can be called
+and nothing else, names that begin with an underscore do not exist, and an assertion that fails in a function that the
+program called back fails the examination even if the program swallows it.
+"""
+
+from __future__ import annotations
+
+import builtins
+import collections
+import mmap
+import os
+import socket
+import struct
+import sys
+import time
+import types
+from collections.abc import Callable, Iterator
+from typing import Any, NoReturn
+
+from . import frames, proxies, shared_names
+from .process import module_of_test
+from .proxies import NotSupported, Proxy, RemoteIterator
+from .rpc import MAX_REQUEST_BYTES, Disconnected, Peer, is_iterator
+from .values import Malformed, NotPlain
+
+__all__ = ["STATE", "STATE_BYTES", "examine"]
+
+STATE = struct.Struct("<?Qd")
+"""What the runner can see at any time: is it waiting for the program, how many bytes has the program sent, and how many
+CPU seconds had the examiner used when it last talked to it."""
+STATE_BYTES = mmap.PAGESIZE
+_MAX_DETAIL = 1500
+_MAX_LINE = 300
+
+
+def examine(report: socket.socket, peer_fd: int, state_fd: int, request_fd: int) -> NoReturn:
+    """Run one examination and report how it went. Ends the process."""
+    request = frames.receive_file(request_fd)
+    setup, test = (blob.decode("utf-8", "surrogatepass") for blob in request.blobs)
+    state = mmap.mmap(state_fd, STATE_BYTES)
+    peer = ExaminerPeer(socket.socket(fileno=peer_fd), state, request.header["max_bytes"], report)
+    verdict, detail = _Examination(peer, setup, test, request.header["bind"]).verdict()
+    frames.send(report, {"op": "end", "verdict": verdict, "detail": detail[:_MAX_DETAIL]})
+    os._exit(0)
+
+
+class _Examination:
+    def __init__(self, peer: ExaminerPeer, setup: str, test: str, bind: dict[str, str]) -> None:
+        self._peer = peer
+        self._sources: dict[str, str] = {"<setup>": setup, "<test>": test}
+        self._bind = bind
+
+    def verdict(self) -> tuple[str, str]:
+        """``passed``, ``failed``, ``raised``, ``memory``, ``missing`` or ``bad_test``, and a sentence."""
+        try:
+            codes = [compile(text, name, "exec", dont_inherit=True) for name, text in self._sources.items()]
+        except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError) as error:
+            return "bad_test", f"the test code does not compile: {type(error).__name__}: {error}"
+        module = module_of_test()
+        try:
+            self._provide(module.__dict__, codes)
+        except _MissingFunction as error:
+            return "missing", str(error)
+        except Exception as error:  # noqa: BLE001 - raised by the program
+            return self._remote(error)
+        for code in codes:
+            try:
+                exec(code, module.__dict__)  # noqa: S102 - in the jail
+            except SystemExit as stop:
+                if stop.code not in (None, 0, False):
+                    return "failed", f"the test code exits with status {stop.code!r}"
+            except BaseException as error:  # noqa: BLE001 - this is what an examination is for
+                return self._classify(error, code.co_filename)
+        if self._peer.failed_callback is not None:
+            return "failed", self._peer.failed_callback
+        return "passed", ""
+
+    def _provide(self, names: dict[str, Any], codes: list[types.CodeType]) -> None:
+        """Put the program's part of what the test code uses into its namespace."""
+        wanted = {name for code in codes for name in _names_used(code)} - set(dir(builtins)) - set(names)
+        names.update(self._peer.request("globals", sorted(wanted)))
+        for name, path in self._bind.items():
+            function = self._peer.request("resolve", path)
+            if not isinstance(function, Proxy):
+                raise _MissingFunction(str(function))
+            names[name] = function
+        sys.modules["solution"] = _SolutionModule(self._peer)
+
+    def _classify(self, error: BaseException, file: str) -> tuple[str, str]:
+        if self._peer.is_remote(error):
+            return self._remote(error)
+        if isinstance(error, AssertionError):
+            return "failed", self._assertion(error)
+        if isinstance(error, NotSupported):
+            return "bad_test", str(error)
+        if isinstance(error, NameError) and type(error) is NameError and error.name:
+            if error.name in {path.partition("(")[0] for path in self._bind.values()}:
+                return "missing", f"The program defines no function {error.name}."
+            return "bad_test", f"neither the test code nor the program defines {error.name!r}"
+        if isinstance(error, ModuleNotFoundError):
+            return "bad_test", f"the test code imports a module that is not here: {error.name}"
+        where = f"the {file.strip('<>')} code raised {type(error).__name__}: {_safe_str(error)}"
+        return ("bad_test" if file == "<setup>" else "failed"), f"{where}{self._at(error)}"
+
+    def _remote(self, error: BaseException) -> tuple[str, str]:
+        kind = "memory" if isinstance(error, MemoryError) else "raised"
+        return kind, self._peer.remote_text(error)
+
+    def _assertion(self, error: AssertionError) -> str:
+        message = _safe_str(error)
+        return f"{self._line(error) or 'an assertion'}{': ' if message else ''}{message[:_MAX_LINE]}"
+
+    def _at(self, error: BaseException) -> str:
+        line = self._line(error)
+        return f" in {line}" if line else ""
+
+    def _line(self, error: BaseException) -> str:
+        """The innermost line of the test code that the exception passed through."""
+        trace, found = error.__traceback__, ""
+        while trace is not None:
+            source = self._sources.get(trace.tb_frame.f_code.co_filename)
+            lines = source.splitlines() if source is not None else []
+            if 0 < trace.tb_lineno <= len(lines):
+                found = lines[trace.tb_lineno - 1].strip()
+            trace = trace.tb_next
+        return found[:_MAX_LINE]
+
+
+class _MissingFunction(Exception):
+    """The program lacks a function that is to be examined."""
+
+
+class ExaminerPeer(Peer):
+    """The examiner's side of the conversation: strict."""
+
+    def __init__(self, sock: socket.socket, state: mmap.mmap, max_bytes: int, report: socket.socket) -> None:
+        super().__init__(sock, max_receive_bytes=max_bytes, max_send_bytes=MAX_REQUEST_BYTES, trusts_references=False)
+        self._state = state
+        self._report = report
+        self._received_bytes = 0
+        self._remote: collections.deque[tuple[BaseException, str]] = collections.deque(maxlen=256)
+        self._exception_classes: dict[int, tuple[type[Exception], int]] = {}
+        self.failed_callback: str | None = None
+
+    def request(self, operation: str, *operands: Any) -> Any:
+        try:
+            return super().request(operation, *operands)
+        except Disconnected as error:
+            self._end_as_lost(str(error))
+
+    def _end_as_lost(self, why: str) -> NoReturn:
+        """Without the program there is no examination, whatever the test code would make of an exception."""
+        frames.send(self._report, {"op": "lost", "detail": why[:_MAX_DETAIL]})
+        os._exit(0)
+
+    def waiting(self, on: bool) -> None:
+        STATE.pack_into(self._state, 0, on, self._received_bytes, time.process_time())
+
+    def received(self, size: int) -> None:
+        self._received_bytes += size
+
+    def kind_of(self, value: object) -> str:
+        if isinstance(value, _HIDDEN):
+            raise NotPlain(f"a {type(value).__name__} of the test code cannot be passed to the program")
+        if isinstance(value, (type, *_FUNCTIONS)):
+            return "function"
+        return "iterator" if is_iterator(value) else "object"
+
+    def name_of(self, value: object) -> str | None:
+        return shared_names.name_of(value)
+
+    def find(self, name: str) -> Any:
+        try:
+            return shared_names.find(name)
+        except LookupError as error:
+            raise Malformed("a name that may not cross") from error
+
+    def proxy(self, number: int, kind: str, name: str) -> Any:
+        if kind == "iterator":
+            return RemoteIterator(self, number, name)
+        if kind == "coroutine":
+            return proxies.awaited(Proxy(self, number, name))
+        if kind.startswith("exception:"):
+            return self._exception_class(number, kind.partition(":")[2], name)
+        return proxies.ClassProxy(self, number, name) if kind == "class" else Proxy(self, number, name)
+
+    def number_of_proxy(self, value: object) -> int | None:
+        if type(value) in (Proxy, proxies.ClassProxy, RemoteIterator):
+            return proxies.peer_and_number(value)[1]
+        known = self._exception_classes.get(id(value))
+        return known[1] if known is not None else None
+
+    def _exception_class(self, number: int, base_name: str, name: str) -> type[Exception]:
+        """A class of this process that stands for an exception class of the program, so that ``except`` can name it."""
+        base = proxies.builtin_exception(base_name) or RuntimeError
+        mirror: Any = type(name if name.isidentifier() else "RemoteError", (base,), {})
+        self._exception_classes[id(mirror)] = (mirror, number)
+        return mirror
+
+    def unpack_error(self, packed: Any) -> BaseException:
+        """An exception of the program: of the same built-in class, or of a class that stands for its own."""
+        shape = (str, object, tuple, str, dict, str)
+        if not (type(packed) is tuple and len(packed) == 6 and all(map(isinstance, packed, shape))):
+            raise Disconnected("a malformed exception")
+        name, own, args, text, attributes, described = packed
+        kind = own if isinstance(own, type) and issubclass(own, Exception) else proxies.builtin_exception(name)
+        error: BaseException
+        try:
+            error = (kind or RuntimeError)(*args)
+        except Exception:  # noqa: BLE001 - a class with other arguments
+            error = RuntimeError(text)
+        for key, value in attributes.items():
+            if type(key) is str and not key.startswith("_"):
+                _set_quietly(error, key, value)
+        self._remote.append((error, described))
+        return error
+
+    def is_remote(self, error: BaseException) -> bool:
+        """Was this very exception raised by the program?"""
+        return any(known is error for known, _ in self._remote)
+
+    def remote_text(self, error: BaseException) -> str:
+        return next((text for known, text in self._remote if known is error), _safe_str(error))
+
+    def pack_error(self, error: Exception) -> tuple[Any, ...]:
+        """An exception of a function of the test that the program called back."""
+        if isinstance(error, AssertionError):
+            message = f"an assertion in a function of the test that the program called failed: {_safe_str(error)}"
+            self.failed_callback = self.failed_callback or message.removesuffix(": ")
+            return ("RuntimeError", (), "")
+        name = next((kind.__name__ for kind in type(error).__mro__ if kind.__module__ == "builtins"), "RuntimeError")
+        text = _safe_str(error)
+        return (name, (text,), text)
+
+    def perform(self, operation: str, operands: list[Any]) -> Any:
+        action = _OPERATIONS.get(operation)
+        if action is None or not operands or self.kind_exported(operands[0]) is None:
+            raise TypeError("this cannot be done to an object of the test")
+        return action(self, *operands)
+
+
+class _SolutionModule(types.ModuleType):
+    """What ``from solution import f`` finds."""
+
+    def __init__(self, peer: ExaminerPeer) -> None:
+        super().__init__("solution")
+        self.__dict__["_peer"] = peer
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "__all__":
+            return self.__dict__["_peer"].request("public_names")
+        if name.startswith("__"):
+            raise AttributeError(name)
+        found = self.__dict__["_peer"].request("globals", [name])
+        if name not in found:
+            raise NameError(f"name {name!r} is not defined", name=name)
+        self.__dict__[name] = found[name]
+        return found[name]
+
+
+def _call(peer: ExaminerPeer, target: Any, args: Any, kwargs: Any) -> Any:
+    return target(*args, **kwargs)
+
+
+def _on_object(action: Callable[..., Any]) -> Callable[..., Any]:
+    """Only for objects, not for functions and classes, through which the test's namespace could be reached."""
+
+    def checked(peer: ExaminerPeer, target: Any, *operands: Any) -> Any:
+        if peer.kind_exported(target) != "object":
+            raise TypeError("this cannot be done to a function of the test")
+        return action(target, *operands)
+
+    return checked
+
+
+def _get(target: Any, name: str) -> Any:
+    if type(name) is not str or name.startswith("_"):
+        raise AttributeError("this name is not for the program")
+    return getattr(target, name)
+
+
+def _set(target: Any, name: str, value: Any) -> None:
+    if type(name) is not str or name.startswith("_"):
+        raise AttributeError("this name is not for the program")
+    setattr(target, name, value)
+
+
+def _set_item(target: Any, key: Any, value: Any) -> None:
+    target[key] = value
+
+
+_UNARY = {name: proxies.UNARY[name] for name in ("str", "repr", "int", "float", "len", "index", "abs")}
+
+_OPERATIONS: dict[str, Callable[..., Any]] = {
+    "call": _call,
+    "next": lambda peer, target, count: peer.next_items(target, min(int(count), 1024)),
+    "get": _on_object(_get),
+    "set": _on_object(_set),
+    "get_item": _on_object(lambda target, key: target[key]),
+    "set_item": _on_object(_set_item),
+    "iterate": _on_object(iter),
+    "unary": _on_object(lambda target, name: _UNARY[name](target)),
+}
+_FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, types.MethodType)
+_HIDDEN = (types.ModuleType, types.FrameType, types.CodeType, types.TracebackType, BaseException, mmap.mmap)
+
+
+def _names_used(code: types.CodeType) -> Iterator[str]:
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _names_used(constant)
+
+
+def _safe_str(error: BaseException) -> str:
+    try:
+        return str(error)[:_MAX_DETAIL]
+    except Exception:  # noqa: BLE001 - the text may need an object of the program
+        return "(its text cannot be had)"
+
+
+def _set_quietly(error: BaseException, name: str, value: Any) -> None:
+    try:
+        setattr(error, name, value)
+    except (AttributeError, TypeError, ValueError):
+        return

@@ -1,0 +1,272 @@
+"""The runner's side of one process in a jail: its pipes, its report, its end.
+
+Output is drained for as long as the process lives and cut at a limit, and the end of a run is the end of its process
+(init says so), never the end of a pipe: a pipe that a stray child holds open keeps nobody waiting.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import socket
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from . import frames
+from .cgroups import Slot
+from .init import Report
+from .jail import Identity, Jail, JailLost
+
+__all__ = ["Ending", "Execution", "JailBroken", "memory_file", "wait_for"]
+
+_CHUNK = 1 << 16
+_PREFIX_BYTES = 12
+_REPORT_SLACK_BYTES = 32 << 20  # for a code object, which is sent before the program runs
+_KILL_TICK_S = 1.0
+_KILL_GRACE_S = 20.0
+"""How long init may take to report the end of a process that it was asked to kill, before the jail counts as lost."""
+
+
+class JailBroken(Exception):
+    """A run's process could not be prepared: a fault of this host or of ours."""
+
+
+@dataclass(slots=True)
+class Ending:
+    """Everything that is known about one process that has ended."""
+
+    report: Report
+    frames: list[frames.Frame]
+    """What its driver, or the program in its name, reported after the cell was ready."""
+    garbage: str = ""
+    """Set if what it reported is no frame: the program wrote to the report socket."""
+    stdout: bytes = b""
+    stderr: bytes = b""
+    flooded: bool = False
+    """It wrote more than the limit."""
+    wall_exceeded: bool = False
+    oom_kills: int = 0
+    peak_mib: float = 0.0
+
+
+def memory_file(name: str, content: bytes) -> int:
+    """A descriptor of an anonymous file with this content, at its start."""
+    fd = os.memfd_create(name)
+    view = memoryview(content)
+    while view:
+        view = view[os.write(fd, view) :]
+    os.lseek(fd, 0, os.SEEK_SET)
+    return fd
+
+
+@dataclass(slots=True)
+class _Stream:
+    """One pipe that is being drained."""
+
+    fd: int
+    limit: int
+    parts: list[bytes] = field(default_factory=list)
+    size: int = 0
+    flooded: bool = False
+    open: bool = True
+
+    def drain(self) -> None:
+        """Read what is there. Stops, for good, at the limit."""
+        while self.open:
+            try:
+                part = os.read(self.fd, _CHUNK)
+            except BlockingIOError:
+                return
+            except OSError:
+                part = b""
+            if not part:
+                self.open = False
+                return
+            room = self.limit - self.size
+            self.flooded = self.flooded or len(part) > room
+            if room > 0:
+                self.parts.append(part[:room])
+                self.size += min(len(part), room)
+            self.open = not self.flooded
+
+    def content(self) -> bytes:
+        return b"".join(self.parts)
+
+
+class Execution:
+    """One process in a jail, from its request to its ending."""
+
+    def __init__(
+        self,
+        jail: Jail,
+        group: Slot | None,
+        role: str,
+        *,
+        program_fd: int,
+        identity: Identity,
+        stdin: bytes = b"",
+        extra_fds: Sequence[int] = (),
+        output_bytes: int,
+        quiet: bool = False,
+    ) -> None:
+        """Start it. ``program_fd`` and ``extra_fds`` are copied and remain the caller's. ``quiet``: drop its output."""
+        self._jail = jail
+        self._group = group
+        self._oom_before = group.oom_kills() if group else 0
+        if group:
+            group.reset_peak()
+        out_read, out_write = _output_pipe(quiet)
+        err_read, err_write = _output_pipe(quiet)
+        ours, theirs = socket.socketpair()
+        stdin_fd = memory_file("stdin", stdin)
+        procs = group.open_procs() if group else []
+        if identity.privileged and not quiet:
+            for fd in (out_write, err_write, stdin_fd):
+                os.fchown(fd, identity.uid, identity.gid)  # so that /dev/stdout can be opened
+        try:
+            request = {"op": "run", "role": role, "groups": len(procs), "max_bytes": output_bytes}
+            jail.request(request, [stdin_fd, out_write, err_write, theirs.fileno(), program_fd, *extra_fds, *procs])
+        finally:
+            for fd in (stdin_fd, out_write, err_write, *procs):
+                os.close(fd)
+            theirs.close()
+        self._report_socket = ours
+        self._stdout = _Stream(out_read, output_bytes)
+        self._stderr = _Stream(err_read, output_bytes)
+        self._report = _Stream(ours.fileno(), output_bytes + _REPORT_SLACK_BYTES)
+        for fd in (out_read, err_read, ours.fileno()):
+            os.set_blocking(fd, False)
+        self._parsed: list[frames.Frame] = []
+        self._buffer = b""
+        self.garbage = ""
+        self.report: Report | None = None
+        self.wall_exceeded = False
+        self._asked_to_kill_at: float | None = None
+
+    @property
+    def done(self) -> bool:
+        return self.report is not None
+
+    @property
+    def dying(self) -> bool:
+        """Has init been asked to kill it?"""
+        return self._asked_to_kill_at is not None
+
+    def sources(self) -> list[int]:
+        """Descriptors to poll."""
+        streams = [stream.fd for stream in (self._stdout, self._stderr, self._report) if stream.open]
+        return [self._jail.fileno(), *streams]
+
+    def pump(self, ready: set[int]) -> None:
+        """Handle what is readable. Raises :class:`~adjudge_sandbox.jail.JailLost`."""
+        if self._jail.fileno() in ready:
+            self.report = self._jail.report()
+        for stream in (self._stdout, self._stderr, self._report):
+            if stream.fd in ready or self.done:
+                stream.drain()
+        self._parse()
+        if self._stdout.flooded or self._stderr.flooded or self._report.flooded or self.garbage:
+            self.kill()
+        if self._asked_to_kill_at is not None and time.monotonic() - self._asked_to_kill_at > _KILL_GRACE_S:
+            raise JailLost("a process does not die")
+
+    def kill(self) -> None:
+        """Ask init, once, to end the process. Its report follows."""
+        if self._asked_to_kill_at is None and not self.done:
+            self._asked_to_kill_at = time.monotonic()
+            self._jail.ask_to_kill()
+
+    def frame(self, *operations: str) -> frames.Frame | None:
+        """The first frame reported with one of these operations."""
+        return next((frame for frame in self._parsed if frame.header.get("op") in operations), None)
+
+    def ending(self) -> Ending:
+        """What became of it; once it is :attr:`done`. Closes everything."""
+        assert self.report is not None
+        if self._parsed and self._parsed[0].header.get("op") == "broken":  # later ones are the program's
+            raise JailBroken(str(self._parsed[0].header["why"]))
+        kills = self._group.oom_kills() - self._oom_before if self._group else 0
+        peak_mib = self._group.peak_mib() if self._group else None
+        return Ending(
+            report=self.report,
+            frames=self._parsed[1:],
+            garbage=self.garbage or ("too much" if self._report.flooded else ""),
+            stdout=self._stdout.content(),
+            stderr=self._stderr.content(),
+            flooded=self._stdout.flooded or self._stderr.flooded,
+            wall_exceeded=self.wall_exceeded,
+            oom_kills=kills,
+            peak_mib=peak_mib if peak_mib is not None else self.report.peak_mib,
+        )
+
+    def close(self) -> None:
+        os.close(self._stdout.fd)
+        os.close(self._stderr.fd)
+        self._report_socket.close()
+
+    def _parse(self) -> None:
+        if self.garbage or not self._report.parts:
+            return
+        self._buffer += b"".join(self._report.parts)
+        self._report.parts.clear()
+        with contextlib.suppress(_Incomplete):
+            while True:
+                try:
+                    self._parsed.append(self._next_frame())
+                except frames.FrameError as error:
+                    self.garbage = str(error)
+                    return
+
+    def _next_frame(self) -> frames.Frame:
+        if len(self._buffer) < _PREFIX_BYTES:
+            raise _Incomplete
+        head, body = frames.parse_prefix(self._buffer[:_PREFIX_BYTES], self._report.limit)
+        end = _PREFIX_BYTES + head + body
+        if len(self._buffer) < end:
+            raise _Incomplete
+        text, rest = self._buffer[_PREFIX_BYTES:end], self._buffer[end:]
+        self._buffer = rest
+        return frames.unpack(text[:head], text[head:])
+
+
+class _Incomplete(Exception):
+    pass
+
+
+def _output_pipe(quiet: bool) -> tuple[int, int]:
+    """Reading and writing end; with ``quiet`` what is written is gone and the reading end is at its end."""
+    read, write = os.pipe()
+    if quiet:
+        os.dup2(null := os.open(os.devnull, os.O_WRONLY), write)
+        os.close(null)
+    return read, write
+
+
+def wait_for(
+    executions: Sequence[Execution], wall_s: float, look: Callable[[], None], *, tick_s: float = 3600.0
+) -> None:
+    """Pump until all are done. At ``wall_s`` those that are not are killed and marked.
+
+    ``look()`` is called after each round, every ``tick_s`` at least, and may kill some of them.
+    """
+    deadline = time.monotonic() + wall_s
+    while not all(execution.done for execution in executions):
+        left_s = deadline - time.monotonic()
+        if left_s <= 0:
+            for execution in executions:
+                if not execution.done:
+                    execution.wall_exceeded = True
+                    execution.kill()
+        running = [execution for execution in executions if not execution.done]
+        poll = select.poll()
+        for execution in running:
+            for fd in execution.sources():
+                poll.register(fd, select.POLLIN)
+        timeout_s = min(left_s, tick_s, *(_KILL_TICK_S for execution in running if execution.dying))
+        timeout_s = timeout_s if left_s > 0 else _KILL_TICK_S
+        ready = {fd for fd, _ in poll.poll(timeout_s * 1000)}
+        for execution in running:
+            execution.pump(ready)
+        look()

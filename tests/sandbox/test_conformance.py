@@ -1,0 +1,117 @@
+"""Every backend of this host does what :mod:`adjudge_sandbox.conformance` says."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+import pytest_asyncio
+
+from adjudge_sandbox.base import Limits, Program, Script
+from adjudge_sandbox.conformance import Check, find_problem, load_checks
+from adjudge_sandbox.errors import SandboxUnavailable, UnsupportedLanguage
+from adjudge_sandbox.zygote import ZygoteSandbox
+
+one_loop = pytest.mark.asyncio(loop_scope="module")
+_BACKENDS = ("zygote", "none")
+CHECKS = load_checks()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module", params=_BACKENDS)
+async def sandbox(request):
+    backend = ZygoteSandbox(isolated=request.param == "zygote")
+    try:
+        await backend.start()
+    except SandboxUnavailable as error:
+        pytest.skip(f"this host cannot isolate: {error}")
+    yield backend
+    await backend.stop()
+
+
+def test_names_are_unique():
+    assert len({check.name for check in CHECKS}) == len(CHECKS)
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.name)
+@one_loop
+async def test_check(sandbox, check: Check):
+    if check.walls and sandbox.name == "none":
+        pytest.skip("nothing is isolated here")
+    assert await find_problem(sandbox, check) is None
+
+
+@one_loop
+async def test_runs_do_not_meet(sandbox):
+    """Files, processes and global state of one run are gone in the next."""
+    source = (
+        "import os, sys, subprocess\nprint(os.listdir('.'), len(sys.stdin.read()))\nopen('left', 'w').write('x')\n"
+        "if os.fork() == 0:\n    import time\n    time.sleep(99)\n"
+    )
+    results = await sandbox.run(Program(source), [Script(b"a"), Script(b"bb"), Script()], Limits(wall_s=10))
+    assert [result.stdout for result in results] == [f"['solution.py'] {n}\n".encode() for n in (1, 2, 0)]
+
+
+@one_loop
+async def test_stops_at_failure(sandbox):
+    runs = [Script(b"1"), Script(b"x"), Script(b"2")]
+    program = Program("print(int(input()))")
+    assert [r.outcome for r in await sandbox.run(program, runs, Limits())] == ["finished", "raised", "finished"]
+    stopped = await sandbox.run(program, runs, Limits(), stop_at_failure=True)
+    assert [r.outcome for r in stopped] == ["finished", "raised"]
+
+
+@one_loop
+async def test_other_languages_are_refused(sandbox):
+    with pytest.raises(UnsupportedLanguage, match="cobol"):
+        await sandbox.run(Program("x", "cobol"), [Script()], Limits())
+
+
+@one_loop
+async def test_no_runs(sandbox):
+    assert await sandbox.run(Program("print(1)"), [], Limits()) == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="the suite already runs as an ordinary user")
+def test_as_an_ordinary_user():
+    """The same checks where only user namespaces are available, and no control group."""
+    python = "/usr/bin/python3"
+    new_enough = [python, "-c", "import sys; sys.exit(sys.version_info < (3, 11))"]
+    if not os.path.exists(python) or subprocess.run(new_enough, check=False).returncode:
+        pytest.skip("there is no interpreter that an ordinary user can read")
+    root = os.path.dirname(os.path.dirname(sys.modules["adjudge_sandbox"].__file__))
+    done = subprocess.run(
+        [python, "-B", "-c", _AS_USER],
+        env={"PYTHONPATH": root, "PATH": os.environ["PATH"]},
+        user=65534,
+        group=65534,
+        extra_groups=[],
+        cwd="/",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if "SKIP" in done.stdout:
+        pytest.skip(done.stdout)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+_AS_USER = """
+import asyncio, sys
+from adjudge_sandbox.conformance import find_problem, load_checks
+from adjudge_sandbox.errors import SandboxUnavailable
+from adjudge_sandbox.zygote import ZygoteSandbox
+
+async def main():
+    sandbox = ZygoteSandbox()
+    try:
+        await sandbox.start()
+    except SandboxUnavailable as error:
+        print("SKIP", error)
+        return 0
+    problems = [problem for check in load_checks() if (problem := await find_problem(sandbox, check))]
+    await sandbox.stop()
+    print(*problems, sep="\\n")
+    return len(problems)
+
+sys.exit(asyncio.run(main()))
+"""

@@ -1,0 +1,213 @@
+"""Killing any part of the sandbox in the middle of its work costs no result and leaves nothing behind."""
+
+import asyncio
+import gc
+import os
+import random
+import signal
+from pathlib import Path
+
+import pytest
+
+from adjudge_sandbox.base import Examination, FunctionCall, Limits, Outcome, Program, Script
+from adjudge_sandbox.errors import SandboxUnavailable
+from adjudge_sandbox.zygote import ZygoteSandbox
+
+_LIMITS = Limits(cpu_s=5.0, wall_s=60.0)
+_AT_ONCE = 6
+
+
+@pytest.fixture
+async def sandbox():
+    backend = ZygoteSandbox()
+    try:
+        await backend.start()
+    except SandboxUnavailable as error:
+        pytest.skip(f"this host cannot isolate: {error}")
+    yield backend
+    await backend.stop()
+
+
+def _parents() -> dict[int, int]:
+    """Pid to parent, of all processes."""
+    found = {}
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                with open(f"/proc/{name}/stat") as stat:
+                    found[int(name)] = int(stat.read().rpartition(")")[2].split()[1])
+            except OSError:
+                continue
+    return found
+
+
+def _below(root: int) -> list[tuple[int, int]]:
+    """Descendants of a process with their depth: 1 is a runner, 2 the first process of a jail, 3 a run."""
+    parents = _parents()
+    found = []
+    for pid in parents:
+        depth, at = 0, pid
+        while at in parents and at != root:
+            depth, at = depth + 1, parents[at]
+        if at == root and depth:
+            found.append((pid, depth))
+    return found
+
+
+def _existing(paths) -> list[str]:
+    return [path for path in paths if os.path.exists(path)]
+
+
+async def _many(sandbox, count: int) -> list[str]:
+    """Run ``count`` answers, some right and some wrong in each way; what is wrong with the results."""
+    slots = asyncio.Semaphore(_AT_ONCE)
+    sleep = "import time\ntime.sleep(0.15)\n"
+
+    async def one(number: int) -> str:
+        kind = number % 4
+        async with slots:
+            if kind == 0:
+                source, runs = sleep + "print(int(input()) * 2)", [Script(b"%d" % n) for n in range(3)]
+                want = [(Outcome.FINISHED, b"%d\n" % (2 * n)) for n in range(3)]
+            elif kind == 1:
+                source, runs = sleep + "import sys\nsys.exit(4)", [Script()]
+                want = [(Outcome.RAISED, b"")]
+            elif kind == 2:
+                source, runs = sleep + "def f(x): return x + 1", [FunctionCall("f", (number,))]
+                want = [(Outcome.FINISHED, b"")]
+            else:
+                source, runs = (
+                    sleep + "def f(x): return x + 1",
+                    [Examination("assert f(1) == 2"), Examination("assert f(1) == 3")],
+                )
+                want = [(Outcome.FINISHED, b""), (Outcome.FAILED_ASSERT, b"")]
+            results = await sandbox.run(Program(source), runs, _LIMITS)
+        got = [(result.outcome, result.stdout) for result in results]
+        if kind == 2 and results[0].value != number + 1:
+            return f"{number}: value {results[0].value}"
+        return "" if got == want else f"{number}: {results}"
+
+    return [problem for problem in await asyncio.gather(*(one(n) for n in range(count))) if problem]
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3], ids=["runner", "init", "run"])
+async def test_kill_9_of_some(sandbox, depth):
+    """Each answer may lose one of its processes: kill each victim once, and no two of one answer."""
+    work = asyncio.ensure_future(_many(sandbox, 24))
+    rng, killed = random.Random(depth), 0
+    while not work.done() and killed < 5:
+        await asyncio.sleep(0.25)
+        victims = [pid for pid, at in _below(sandbox.nursery_pid or 0) if at == depth]
+        if victims:
+            os.kill(rng.choice(victims), signal.SIGKILL)
+            killed += 1
+            await asyncio.sleep(1.0)  # the answer that lost a process has been run again by then
+    assert await work == []
+    assert killed >= 2
+
+
+async def test_kill_9_of_the_nursery(sandbox):
+    work = asyncio.ensure_future(_many(sandbox, 24))
+    await asyncio.sleep(0.5)
+    first = sandbox.nursery_pid
+    os.kill(first, signal.SIGKILL)
+    assert await work == []
+    assert sandbox.nursery_pid not in (None, first)
+
+
+async def test_a_jail_lost_twice_is_not_a_verdict(sandbox):
+    work = asyncio.ensure_future(sandbox.run(Program("import time\ntime.sleep(9)"), [Script()], _LIMITS))
+    while not work.done():
+        await asyncio.sleep(0.1)
+        for pid, depth in _below(sandbox.nursery_pid or 0):
+            if depth == 2:
+                os.kill(pid, signal.SIGKILL)
+    with pytest.raises(SandboxUnavailable, match="lost twice"):
+        await work
+
+
+async def test_cancelling_kills_the_jail(sandbox):
+    work = asyncio.ensure_future(sandbox.run(Program("while True: pass"), [Script()], Limits(cpu_s=60)))
+    await asyncio.sleep(0.5)
+    assert len(_below(sandbox.nursery_pid)) >= 3
+    work.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await work
+    for _ in range(100):
+        if not _below(sandbox.nursery_pid):
+            break
+        await asyncio.sleep(0.05)
+    assert _below(sandbox.nursery_pid) == []
+    assert await _many(sandbox, 4) == []
+
+
+async def test_cancelling_at_any_moment(sandbox):
+    """Wherever the cancellation lands, later answers get their own results."""
+    for number in range(15):
+        work = asyncio.ensure_future(sandbox.run(Program(f"print({number})"), [Script()], _LIMITS))
+        await asyncio.sleep(number * 0.002)
+        work.cancel()
+        await asyncio.gather(work, return_exceptions=True)
+    assert await _many(sandbox, 8) == []
+
+
+async def test_nothing_grows(sandbox):
+    """Descriptors, processes, mounts and control groups are as they were, after failures of all kinds."""
+
+    async def round_(count: int) -> None:
+        sources = ["print(1)", "1/0", "def f(:", "import os\nos.kill(os.getpid(), 9)", "import os\nos.fork()\nprint(1)"]
+        await asyncio.gather(*(sandbox.run(Program(sources[n % 5]), [Script()] * 2, _LIMITS) for n in range(count)))
+        await sandbox.run(Program("def f(): return 1"), [Examination("assert f() == 1")] * 2, _LIMITS)
+
+    def measure() -> tuple[int, int, int, int, int]:
+        gc.collect()
+        nursery = sandbox.nursery_pid
+        folders = sandbox._groups.folders.values()
+        return (
+            len(os.listdir("/proc/self/fd")),
+            len(os.listdir(f"/proc/{nursery}/fd")),
+            len(_below(nursery)),
+            Path("/proc/self/mounts").read_text().count("\n"),
+            sum(len(next(os.walk(folder))[1]) for folder in folders),
+        )
+
+    await round_(10)
+    before = measure()
+    for _ in range(3):
+        await round_(10)
+    assert measure() == before
+
+
+async def test_stop_leaves_nothing():
+    backend = ZygoteSandbox()
+    try:
+        await backend.start()
+    except SandboxUnavailable as error:
+        pytest.skip(f"this host cannot isolate: {error}")
+    work = asyncio.ensure_future(backend.run(Program("import time\ntime.sleep(99)"), [Script()], _LIMITS))
+    await asyncio.sleep(0.4)
+    pids = [backend.nursery_pid, *(pid for pid, _ in _below(backend.nursery_pid))]
+    folders = list(backend._groups.folders.values())
+    await backend.stop()
+    with pytest.raises(SandboxUnavailable):
+        await work
+    for _ in range(100):
+        alive = _existing(f"/proc/{pid}" for pid in pids)
+        if not alive:
+            break
+        await asyncio.sleep(0.05)
+    assert alive == []
+    assert _existing(folders) == []
+
+
+async def test_groups_of_dead_servers_are_removed(sandbox):
+    if sandbox.describe()["cgroup"] == "rlimits":
+        pytest.skip("no control groups here")
+    stale = [os.path.join(os.path.dirname(f), "adjudge-4194303-1-0") for f in set(sandbox._groups.folders.values())]
+    for folder in stale:
+        os.makedirs(os.path.join(folder, "0a"))
+    other = ZygoteSandbox()
+    await other.start()
+    await other.stop()
+    assert _existing(stale) == []
+    assert await _many(sandbox, 4) == []
