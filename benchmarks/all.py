@@ -5,11 +5,14 @@ python benchmarks/all.py
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+SHARED = Path(os.environ.get("ADJUDGE_SHARED", HERE.parents[1] / "shared"))
+ARGUMENTS = {"math_truth.py": [str(SHARED / "cases" / "math_answers.jsonl")]}
 
 
 def main() -> int:
@@ -18,7 +21,8 @@ def main() -> int:
         if script.name.startswith("_") or script.name == Path(__file__).name:
             continue
         print(f"\n== {script.name}", flush=True)
-        if subprocess.run([sys.executable, str(script)], check=False).returncode != 0:
+        command = [sys.executable, str(script), *ARGUMENTS.get(script.name, [])]
+        if subprocess.run(command, check=False).returncode != 0:
             failed.append(script.name)
     if failed:
         print(f"\nnot as they should be: {', '.join(failed)}", file=sys.stderr)

@@ -80,7 +80,7 @@ def test_the_demo_starts_its_own_server(tmp_path: Path) -> None:
     (copy / "rows").mkdir(parents=True)
     for file in (EXAMPLES / "demo.py", CONFIG):
         shutil.copy(file, copy)
-    shutil.copy(EXAMPLES / "rows" / "short_answers.jsonl", copy / "rows")
+    shutil.copy(EXAMPLES / "rows" / "math.jsonl", copy / "rows")
     environment = {key: value for key, value in os.environ.items() if not key.startswith("ADJUDGE_")}
     done = subprocess.run(
         [sys.executable, str(copy / "demo.py"), "--port", "0"],
@@ -91,4 +91,4 @@ def test_the_demo_starts_its_own_server(tmp_path: Path) -> None:
         timeout=120,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "exact_match" in done.stdout
+    assert "wrong_answer" in done.stdout

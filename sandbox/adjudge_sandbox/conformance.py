@@ -44,7 +44,7 @@ class Check:
 
 def load_checks() -> list[Check]:
     """All checks. Names are unique."""
-    text = resources.files(__package__).joinpath("conformance.toml").read_text("utf-8")
+    text = resources.files("adjudge_sandbox").joinpath("conformance.toml").read_text("utf-8")
     return [_check(row) for row in tomllib.loads(text)["check"]]
 
 

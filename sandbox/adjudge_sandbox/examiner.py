@@ -27,7 +27,7 @@ from . import frames, proxies, shared_names
 from .process import module_of_test
 from .proxies import NotSupported, Proxy, RemoteIterator
 from .rpc import MAX_REQUEST_BYTES, Disconnected, Peer, is_iterator
-from .values import Malformed, NotPlain
+from .values import Malformed, NotPlain, TooLarge
 
 __all__ = ["STATE", "STATE_BYTES", "examine"]
 
@@ -97,8 +97,8 @@ class _Examination:
             return self._remote(error)
         if isinstance(error, AssertionError):
             return "failed", self._assertion(error)
-        if isinstance(error, NotSupported):
-            return "bad_test", str(error)
+        if isinstance(error, NotSupported | NotPlain | TooLarge):
+            return "bad_test", f"the test code does what cannot be done from outside the program: {error}"
         if isinstance(error, NameError) and type(error) is NameError and error.name:
             if error.name in {path.partition("(")[0] for path in self._bind.values()}:
                 return "missing", f"The program defines no function {error.name}."
@@ -199,7 +199,7 @@ class ExaminerPeer(Peer):
     def _exception_class(self, number: int, base_name: str, name: str) -> type[Exception]:
         """A class of this process that stands for an exception class of the program, so that ``except`` can name it."""
         base = proxies.builtin_exception(base_name) or RuntimeError
-        mirror: Any = type(name if name.isidentifier() else "RemoteError", (base,), {})
+        mirror: type[Exception] = types.new_class(name if name.isidentifier() else "RemoteError", (base,))
         self._exception_classes[id(mirror)] = (mirror, number)
         return mirror
 

@@ -117,9 +117,8 @@ class Execution:
         self._oom_before = group.oom_kills() if group else 0
         if group:
             group.reset_peak()
-        out_read, out_write = _output_pipe(quiet)
-        err_read, err_write = _output_pipe(quiet)
-        ours, theirs = socket.socketpair()
+        self._report_socket, theirs = socket.socketpair()
+        (out_read, out_write), (err_read, err_write) = _output_pipe(quiet), _output_pipe(quiet)
         stdin_fd = memory_file("stdin", stdin)
         procs = group.open_procs() if group else []
         if identity.privileged and not quiet:
@@ -132,12 +131,11 @@ class Execution:
             for fd in (stdin_fd, out_write, err_write, *procs):
                 os.close(fd)
             theirs.close()
-        self._report_socket = ours
         self._stdout = _Stream(out_read, output_bytes)
         self._stderr = _Stream(err_read, output_bytes)
-        self._report = _Stream(ours.fileno(), output_bytes + _REPORT_SLACK_BYTES)
-        for fd in (out_read, err_read, ours.fileno()):
-            os.set_blocking(fd, False)
+        self._report = _Stream(self._report_socket.fileno(), output_bytes + _REPORT_SLACK_BYTES)
+        for stream in (self._stdout, self._stderr, self._report):
+            os.set_blocking(stream.fd, False)
         self._parsed: list[frames.Frame] = []
         self._buffer = b""
         self.garbage = ""

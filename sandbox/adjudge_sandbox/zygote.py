@@ -190,6 +190,7 @@ class ZygoteSandbox:
             raise UnsupportedLanguage(f"no backend here runs {program.language[:50]!r}; this one runs python")
         if self._nursery is None:
             raise SandboxUnavailable("the sandbox has not been started")
+        _check_limits(limits)
         if not runs:
             return []
         header, blobs = _encode_runs(runs)
@@ -269,6 +270,15 @@ class ZygoteSandbox:
         while self._groups is not None and not self._groups.clear(f"{slot}a", f"{slot}b"):  # noqa: ASYNC110
             await asyncio.sleep(_CLEAR_TICK_S)
         heapq.heappush(self._free, slot)
+
+
+def _check_limits(limits: Limits) -> None:
+    """Raises :class:`InvalidProgram` for limits under which nothing can run."""
+    least = Limits(cpu_s=0.01, wall_s=0.01, memory_mib=16, processes=1, output_kib=1, scratch_mib=1)
+    for name, smallest in asdict(least).items():
+        given = getattr(limits, name)
+        if given is not None and not smallest <= given < float("inf"):
+            raise InvalidProgram(f"the limit {name} is {given}; it must be at least {smallest}")
 
 
 def _clean_environment() -> dict[str, str]:

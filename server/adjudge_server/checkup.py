@@ -125,6 +125,7 @@ async def _run_a_program(settings: Settings) -> Check:
 def _store(settings: Settings) -> Check:
     """Can a verdict be recorded? Connects to the database, or finds out whether its file could be made."""
     import sqlalchemy as sa
+    from sqlalchemy.exc import SQLAlchemyError
 
     if not settings.store.enabled:
         return Check(name="store", state="ok", detail="switched off")
@@ -139,7 +140,7 @@ def _store(settings: Settings) -> Check:
                 pass
         finally:
             engine.dispose()
-    except (ValueError, ImportError, sa.exc.SQLAlchemyError) as error:
+    except (ValueError, ImportError, SQLAlchemyError) as error:
         reason = str(error).partition("\n")[0][:300]
         fix = "Verdicts are given, but not recorded. Correct store.url, or set store.enabled = false."
         return Check(name="store", state="warning", detail=reason, fix=fix)

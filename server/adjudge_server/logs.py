@@ -21,8 +21,8 @@ __all__ = ["configure", "get_logger"]
 _DROPPED = frozenset(
     {
         "answer", "api_key", "authorization", "body", "completion", "content", "expected", "extracted",
-        "ground_truth", "input", "messages", "output", "password", "program", "prompt", "reference", "response", "responses",
-        "row", "secret", "stderr", "stdin", "stdout", "task", "tasks", "text", "token",
+        "ground_truth", "input", "messages", "output", "password", "program", "prompt", "reference", "response",
+        "responses", "row", "secret", "stderr", "stdin", "stdout", "task", "tasks", "text", "token",
     }
 )  # fmt: skip
 _MAX_CHARS = 500

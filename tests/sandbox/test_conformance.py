@@ -7,9 +7,9 @@ import sys
 import pytest
 import pytest_asyncio
 
-from adjudge_sandbox.base import Limits, Program, Script
+from adjudge_sandbox.base import FunctionCall, Limits, Program, Script
 from adjudge_sandbox.conformance import Check, find_problem, load_checks
-from adjudge_sandbox.errors import SandboxUnavailable, UnsupportedLanguage
+from adjudge_sandbox.errors import InvalidProgram, SandboxUnavailable, UnsupportedLanguage
 from adjudge_sandbox.zygote import ZygoteSandbox
 
 one_loop = pytest.mark.asyncio(loop_scope="module")
@@ -64,6 +64,19 @@ async def test_stops_at_failure(sandbox):
 async def test_other_languages_are_refused(sandbox):
     with pytest.raises(UnsupportedLanguage, match="cobol"):
         await sandbox.run(Program("x", "cobol"), [Script()], Limits())
+
+
+@pytest.mark.parametrize("limits", [{"cpu_s": 0}, {"wall_s": -1.0}, {"memory_mib": 0}, {"cpu_s": float("inf")}])
+@one_loop
+async def test_impossible_limits_are_refused(sandbox, limits):
+    with pytest.raises(InvalidProgram, match=next(iter(limits))):
+        await sandbox.run(Program("print(1)"), [Script()], Limits(**limits))
+
+
+@one_loop
+async def test_arguments_that_are_not_plain_are_refused(sandbox):
+    with pytest.raises(InvalidProgram, match="object"):
+        await sandbox.run(Program("def f(x): pass"), [FunctionCall("f", (object(),))], Limits())
 
 
 @one_loop

@@ -50,7 +50,7 @@ def test_openrlhf_with_nothing_to_judge(client: TestClient) -> None:
 
 def test_openrlhf_without_labels_needs_a_verifier_without_reference(client: TestClient) -> None:
     body = {"query": ["<think>a</think><answer>b</answer>"], "prompts": [""]}
-    reply = client.post("/compat/openrlhf/get_reward?verifier=format", json=body)
+    reply = client.post('/compat/openrlhf/get_reward?verifier=format&opt.require=["think","answer"]', json=body)
     assert reply.status_code == 200, reply.text
 
 

@@ -56,16 +56,16 @@ def _agrees(key: str, expected: Any, got: Any) -> bool:
 def _equal(expected: Any, got: Any) -> bool:
     if isinstance(expected, dict) and isinstance(got, dict):
         return all(key in got and _equal(value, got[key]) for key, value in expected.items())
-    if _is_number(expected) and _is_number(got):
-        return expected == got or math.isclose(_float(expected), _float(got), rel_tol=_TOLERANCE, abs_tol=_TOLERANCE)
+    first, second = _number(expected), _number(got)
+    if first is not None and second is not None:
+        return bool(expected == got) or math.isclose(first, second, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE)
     return type(expected) is type(got) and bool(expected == got)
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _float(value: float) -> float:
+def _number(value: Any) -> float | None:
+    """``value`` as a float if it is a number; booleans are none."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
     try:
         return float(value)
     except OverflowError:  # an integer beyond the range of floats

@@ -121,7 +121,7 @@ def _run(settings: Settings) -> None:
         with _quiet_signals(server), contextlib.suppress(SystemExit):
             server.run(sockets=[listener])
         if not server.started and not server.should_exit:
-            raise CommandFailed(f"the server did not start: {problem.text or 'see the log above'}")
+            raise problem.as_error()
 
 
 def _listen(host: str, port: int) -> socket.socket:
@@ -171,19 +171,29 @@ def _banner(url: str, with_key: bool) -> str:
 
 
 class _StartupProblem(logging.Filter):
-    """Until the server has started, keeps the last line of the tracebacks that uvicorn would log."""
+    """Until the server has started, keeps the traceback that uvicorn would log."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.text = ""
+        self._traceback = ""
 
     def filter(self, record: logging.LogRecord) -> bool:
         if record.levelno < logging.ERROR:
             return True
-        lines = record.getMessage().strip().splitlines()
-        if len(lines) > 1:
-            self.text = lines[-1]
+        text = record.getMessage().strip()
+        if "\n" in text:
+            self._traceback = text
         return False
+
+    def as_error(self) -> CommandFailed:
+        """The last line, without the name of the exception's module; ``--traceback`` shows the rest."""
+        line = self._traceback.rpartition("\n")[2]
+        name, colon, message = line.partition(": ")
+        is_sentence = colon and " " in message and name.replace(".", "").isidentifier()
+        reason = message if is_sentence else line
+        error = CommandFailed(f"the server did not start: {reason or 'see the log above'}")
+        error.add_note(self._traceback)
+        return error
 
     @contextlib.contextmanager
     def installed(self) -> Iterator[_StartupProblem]:

@@ -32,7 +32,7 @@ class Prepared:
 
 
 LONG_CHARS = 50_000
-"""Beyond this even linear work on a response is too much for the process that answers HTTP: a ``cpu`` worker does it."""
+"""Beyond this even linear work on a response is too much for the process that answers HTTP; a worker does it."""
 
 
 def prepare(
