@@ -232,7 +232,8 @@ class ZygoteSandbox:
     async def _results(child: Child, slowest_s: float) -> list[RunResult]:
         results: list[RunResult] = []
         while True:
-            frame = await asyncio.wait_for(frames.receive_async(child.sock, _MAX_FRAME_BYTES), slowest_s)
+            async with asyncio.timeout(slowest_s):
+                frame = await frames.receive_async(child.sock, _MAX_FRAME_BYTES)
             operation = frame.header["op"]
             if operation == "done":
                 return results

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 
 from fastapi import FastAPI, Request
 from fastapi.openapi.utils import get_openapi
+from pydantic import BaseModel
 from starlette.responses import Response
 
 import adjudge
@@ -73,8 +74,9 @@ def _openapi(app: FastAPI) -> dict[str, object]:
             title=app.title, version=app.version, description=app.description, routes=app.routes, tags=app.openapi_tags
         )
         models = schema.setdefault("components", {}).setdefault("schemas", {})
-        bodies = [Task, BatchRequest, StreamItem, Message, ContentPart, problems.ProblemDetails, *rows.BODIES]
-        for model in [*bodies, *preflight.BODIES, *openrlhf.BODIES, *slime.BODIES]:
+        bodies: list[type[BaseModel]] = [Task, BatchRequest, StreamItem, Message, ContentPart, problems.ProblemDetails]
+        bodies += [*rows.BODIES, *preflight.BODIES, *openrlhf.BODIES, *slime.BODIES]
+        for model in bodies:
             described = model.model_json_schema(ref_template="#/components/schemas/{model}")
             models.update(described.pop("$defs", {}))
             models[model.__name__] = described

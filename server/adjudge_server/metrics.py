@@ -84,4 +84,5 @@ class Metrics:
 
     def render(self) -> bytes:
         """The OpenMetrics text of all metrics."""
-        return generate_openmetrics(self.registry)
+        text: bytes = generate_openmetrics(self.registry)  # type: ignore[no-untyped-call]
+        return text

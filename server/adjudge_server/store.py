@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.event import listens_for
 from sqlalchemy.exc import SQLAlchemyError
 
 from adjudge.types import Task, Verdict
@@ -151,7 +152,7 @@ def _connect(url: str) -> sa.Engine:
     engine = sa.create_engine(url)
     if parsed.get_backend_name() == "sqlite":
 
-        @sa.event.listens_for(engine, "connect")
+        @listens_for(engine, "connect")
         def _pragmas(connection: Any, _: Any) -> None:
             connection.execute("PRAGMA journal_mode=WAL")
             connection.execute("PRAGMA synchronous=NORMAL")

@@ -152,6 +152,13 @@ class Verifier(ABC, Generic[R, O]):
         """Find the final answer. ``None``, the default: this verifier looks at the whole response."""
         return None
 
+    def costly(self, call: Call[R, O]) -> bool:
+        """May this call cost far more than most? Such calls start at the lowest priority; no verdict depends on it.
+
+        Runs in the API process for ``cpu`` verifiers, so it looks at the text and computes nothing.
+        """
+        return False
+
     def gold(self, reference: R, options: O) -> str | None:
         """A response that this reference makes right, for checking a data set; ``None`` if none can be written."""
         return None

@@ -32,10 +32,10 @@ _SHIPPED = (
 _registered: dict[str, Verifier[Any, Any]] = {}
 _loaded = False
 
-V = TypeVar("V", bound=type[Verifier[Any, Any]])
+V = TypeVar("V", bound=Verifier[Any, Any])
 
 
-def register(cls: V) -> V:
+def register(cls: type[V]) -> type[V]:
     """Class decorator: make one instance of ``cls`` known under ``cls.name``. Raises ``ValueError`` on a clash."""
     for attribute in ("name", "version", "lane", "Reference", "Options"):
         if not hasattr(cls, attribute):

@@ -9,6 +9,7 @@ import re
 import secrets
 import time
 from collections.abc import Callable
+from urllib.parse import parse_qs
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -120,9 +121,8 @@ def _presented(scope: Scope) -> str:
     if scheme.lower() == "bearer":
         return key.strip()
     if scope["path"].startswith("/compat/"):
-        from urllib.parse import parse_qs
-
-        return parse_qs(scope["query_string"].decode("latin-1")).get("key", [""])[0]
+        query: bytes = scope["query_string"]
+        return parse_qs(query.decode("latin-1")).get("key", [""])[0]
     return ""
 
 

@@ -16,6 +16,7 @@ from ..extract.final import Convention, ExtractionOptions
 from ..extract.text import fold, plain_latex, unwrap
 from ..registry import register
 from . import algebra
+from .cost import looks_costly
 from .math_rules import compare_by_rule, is_plain_text
 from .numbers import parse_quantity
 from .numeric import read
@@ -73,6 +74,11 @@ class Math(Verifier[str | int | float | list[str | int | float], MathOptions]):
 
     def extract(self, response: str, options: MathOptions) -> Extraction:
         return _narrowed(options.final_answer(response))
+
+    def costly(self, call: Call[str | int | float | list[str | int | float], MathOptions]) -> bool:
+        references = call.reference if isinstance(call.reference, list) else [call.reference]
+        answer = call.extraction.text if call.extraction else ""
+        return looks_costly(answer, *(gold for gold in references if isinstance(gold, str)))
 
     def gold(self, reference: str | int | float | list[str | int | float], options: MathOptions) -> str | None:
         return options.as_response(_text(reference[0] if isinstance(reference, list) else reference))

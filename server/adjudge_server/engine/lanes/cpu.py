@@ -3,10 +3,11 @@
 Workers are forked from a nursery that has imported the heavy libraries. Each takes a small chunk of calls and answers
 them in order, so that the parent always knows which call is running and how much CPU time it has used.
 
-A call that uses more than a *slice* is a suspect. Its worker takes nothing more, is niced down to the lowest priority
-and goes on with that one call until the call's own limit, while a fresh worker takes the rest of the chunk and the
-queue. So an honest slow call loses nothing but priority, and bombs cost their neighbours almost nothing. Only
-``max_suspects`` of them run at a time; a further one is stopped and started over when there is room.
+A call that uses more than a *slice* is a suspect. Its worker takes nothing more and goes on with that one call, at idle
+priority, until the call's own limit, while a fresh worker takes the rest of the chunk and the queue. A call whose text
+already looks costly (:meth:`Verifier.costly`) starts as a suspect. So an honest slow call loses nothing but priority,
+and bombs cost their neighbours almost nothing. Only ``max_suspects`` of them run at a time; a further one is stopped
+and started over when there is room.
 
 Limits are CPU time, so a loaded machine turns no answer into a time-out; the wall clock is a backstop far behind.
 """
@@ -20,6 +21,7 @@ import signal
 import struct
 import time
 from collections import deque
+from collections.abc import Coroutine
 from typing import Any
 
 from adjudge.types import Verdict
@@ -94,10 +96,14 @@ class CpuLane:
             job.settle(Verdict.failed("unavailable", "The server is shutting down."))
 
     def submit(self, job: Job) -> bool:
-        if self._stopping or len(self._queue) >= self._limit:
+        if self._stopping or self.depth() >= self._limit:
             return False
-        self._queue.append(job)
-        self._wakeup.set()
+        if job.verifier.costly(job.call):
+            self._slow.append(job)
+            self._drain_slow()
+        else:
+            self._queue.append(job)
+            self._wakeup.set()
         return True
 
     def depth(self) -> int:
@@ -119,8 +125,8 @@ class CpuLane:
         self._alive = {other for other in self._alive if not other.closed} | {worker}
         return worker
 
-    def _spawn(self, work: object) -> None:
-        task = asyncio.ensure_future(work)  # type: ignore[arg-type]
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -223,18 +229,24 @@ class CpuLane:
             self._settle(job, _out_of_time(job))
         elif self._suspects.locked():
             worker.close()
-            self._slow.append(job)
+            self._slow.append(job)  # whoever finishes next among the suspects takes it
         else:
             self._spawn(self._finish(worker, job))
 
     async def _finish(self, worker: _Worker | None, job: Job) -> None:
-        """Run a suspect to its own limit, then the suspects that had to wait."""
+        """Run a suspect to its own limit, then see to those that wait."""
         async with self._suspects:
             await self._finish_one(worker, job)
-            while self._slow and not self._stopping:
-                await self._finish_one(None, self._slow.popleft())
+        self._drain_slow()
+
+    def _drain_slow(self) -> None:
+        """Start the calls that wait for room among the suspects, as far as there is room."""
+        if self._slow and not self._suspects.locked() and not self._stopping:
+            self._spawn(self._finish(None, self._slow.popleft()))
 
     async def _finish_one(self, worker: _Worker | None, job: Job) -> None:
+        if job.expired() and worker is None:
+            job.settle_expired()
         if job.future.done():
             if worker is not None:
                 worker.close()
@@ -348,8 +360,9 @@ class _Worker:
             raise EOFError from error
 
     def lower_priority(self) -> None:
+        """Let it run only when nobody else wants to."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.setpriority(os.PRIO_PROCESS, self.child.pid, 19)
+            os.sched_setscheduler(self.child.pid, os.SCHED_IDLE, os.sched_param(0))
 
     def close(self) -> None:
         """Kill the worker. Safe to call twice."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
@@ -66,7 +68,7 @@ async def verify_batch(request: Request) -> Response:
     return await reply_to(request, tasks)
 
 
-async def reply_to(request: Request, tasks: list[Task | Verdict] | list[Task | Submission | Verdict]) -> Response:
+async def reply_to(request: Request, tasks: Sequence[Task | Submission | Verdict]) -> Response:
     """Judge ``tasks`` and answer as a batch, streamed or whole, as the client accepts."""
     engine = engine_of(request)
     deadline = deadline_s(request)
