@@ -38,6 +38,8 @@ _WALL_FACTOR = 20
 _WALL_FLOOR_S = 60.0
 _ATTEMPTS = 2
 """How often a call is tried whose worker died without our doing."""
+_PATIENCE = 10
+"""Failed starts in a row of each worker after which what waits is told that the lane is down."""
 
 
 class _Spent(Exception):
@@ -71,6 +73,7 @@ class CpuLane:
         self._tasks: set[asyncio.Task[None]] = set()
         self._held: set[Job] = set()
         self._alive: set[_Worker] = set()
+        self._failed_starts = 0
         self._stopping = False
         self._nursery = Nursery(
             "adjudge_server.engine.lanes.cpu_worker:main",
@@ -138,9 +141,12 @@ class CpuLane:
             try:
                 child = await self._nursery.spawn()
             except SandboxUnavailable as error:
-                self._fail_queue(str(error))
-                await asyncio.sleep(1.0)
+                self._failed_starts += 1
+                if self._failed_starts > _PATIENCE * self._size:
+                    self._fail_queue(str(error))
+                await asyncio.sleep(0.3)
                 continue
+            self._failed_starts = 0
             if self._stopping:
                 child.close()
                 return
@@ -262,8 +268,12 @@ class CpuLane:
             verdict, _ = await worker.answer(job, job.timeout_s)
         except _Spent:
             self._settle(job, _out_of_time(job))
-        except SandboxUnavailable as error:
-            self._settle(job, Verdict.failed("unavailable", str(error)))
+        except SandboxUnavailable:
+            self._held.discard(job)
+            self._slow.append(job)
+            await asyncio.sleep(0.3)
+            if self._failed_starts > _PATIENCE * self._size:
+                self._fail_queue("No worker can be started.")
         except (EOFError, OSError):
             self._lost(job)
         else:
@@ -285,8 +295,9 @@ class CpuLane:
                 self._queue.clear()
 
     def _fail_queue(self, reason: str) -> None:
-        while self._queue:
-            self._queue.popleft().settle(Verdict.failed("unavailable", reason))
+        for queue in (self._queue, self._slow):
+            while queue:
+                queue.popleft().settle(Verdict.failed("unavailable", reason))
 
 
 def _out_of_time(job: Job) -> Verdict:
