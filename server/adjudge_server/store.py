@@ -22,6 +22,7 @@ from adjudge.types import Task, Verdict
 from .logs import get_logger
 from .metrics import Metrics
 from .settings import StoreSettings
+from .wire import verdict_json
 
 __all__ = ["Store", "open_store", "verdicts_table"]
 
@@ -135,7 +136,7 @@ class Store:
             "category": verdict.category,
             "reward": verdict.reward,
             "cached": verdict.cached,
-            "verdict": verdict.model_dump_json(),
+            "verdict": verdict_json(verdict).decode(),
             "task": task.model_dump_json() if self._responses and task is not None else None,
         }
 

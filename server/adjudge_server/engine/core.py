@@ -24,6 +24,7 @@ from adjudge_verifiers import compose, registry
 from adjudge_verifiers.compose import Part, Recipe, Route
 from adjudge_verifiers.errors import InvalidTask, boundary, nearest
 
+from ..logs import get_logger
 from ..metrics import Metrics
 from ..rows import RowRoute
 from ..settings import Settings
@@ -192,6 +193,12 @@ class Engine:
     def _result(future: asyncio.Future[Verdict]) -> Verdict:
         if future.cancelled():
             return Verdict.failed("cancelled", "The work was cancelled.")
+        error = future.exception()
+        if error is not None:
+            get_logger().error("engine.bug", exc_info=error)
+            return Verdict.failed(
+                "verifier_error", f"A bug of ours: {type(error).__name__}. The server's log has more."
+            )
         return future.result()
 
     def _record(self, item: Task | Submission | Verdict, verdict: Verdict, request_id: str) -> Verdict:

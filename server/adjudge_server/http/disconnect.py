@@ -13,6 +13,8 @@ from starlette.types import Receive, Scope, Send
 
 from adjudge.types import Verdict
 
+from ..wire import verdict_json
+
 __all__ = ["ClientGone", "NdjsonResponse", "while_connected"]
 
 T = TypeVar("T")
@@ -97,7 +99,7 @@ class NdjsonResponse(Response):
         async with contextlib.aclosing(self._verdicts) as verdicts:
             try:
                 async for index, verdict in verdicts:
-                    lines.append(b'{"index":%d,"verdict":%b}\n' % (index, verdict.model_dump_json().encode()))
+                    lines.append(b'{"index":%d,"verdict":%b}\n' % (index, verdict_json(verdict)))
                     news.set()
             finally:
                 news.set()

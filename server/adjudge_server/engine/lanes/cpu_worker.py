@@ -21,6 +21,7 @@ from adjudge_verifiers import registry
 from adjudge_verifiers.base import Call, Extraction, NoReference
 from adjudge_verifiers.errors import boundary
 
+from ...wire import verdict_json
 from ..run import judge
 
 __all__ = ["decode_call", "encode_call", "main", "warm"]
@@ -89,7 +90,7 @@ def main(sock: socket.socket, config: dict[str, Any]) -> None:
         verdict = _judge(_receive(sock, size))
         grown_mib = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - start_kib) / 1024
         spent = "ran out of memory" in verdict.reason or grown_mib > _FAT_MIB
-        body = (b"1" if spent else b"0") + verdict.model_dump_json().encode()
+        body = (b"1" if spent else b"0") + verdict_json(verdict)
         sock.sendall(struct.pack(">I", len(body)) + body)
         if spent:
             os._exit(0)

@@ -10,6 +10,7 @@ from starlette.responses import Response
 from adjudge.types import BatchReply, BatchRequest, Task, Verdict
 
 from ...engine import Engine, Submission
+from ...wire import verdict_json
 from ..body import body_schema, deadline_s, parse, read_json, read_model
 from ..disconnect import NdjsonResponse, while_connected
 from ..middleware import request_facts
@@ -50,7 +51,7 @@ async def verify(request: Request) -> Response:
     request_facts.get()["outcome"] = verdict.category or verdict.status
     if verdict.status == "overloaded":
         raise Problem("overloaded", verdict.reason, verdict=verdict.model_dump(mode="json"))
-    return Response(verdict.model_dump_json(), media_type="application/json")
+    return Response(verdict_json(verdict), media_type="application/json")
 
 
 @router.post(
@@ -86,4 +87,4 @@ async def reply_to(request: Request, tasks: Sequence[Task | Submission | Verdict
 
 
 def _batch_json(verdicts: list[Verdict]) -> bytes:
-    return b'{"verdicts":[' + b",".join(verdict.model_dump_json().encode() for verdict in verdicts) + b"]}"
+    return b'{"verdicts":[' + b",".join(map(verdict_json, verdicts)) + b"]}"
