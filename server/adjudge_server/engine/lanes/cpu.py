@@ -36,7 +36,7 @@ __all__ = ["CpuLane"]
 
 _WALL_FACTOR = 20
 _WALL_FLOOR_S = 60.0
-_ATTEMPTS = 2
+_ATTEMPTS = 3
 """How often a call is tried whose worker died without our doing."""
 _PATIENCE = 10
 """Failed starts in a row of each worker after which what waits is told that the lane is down."""
@@ -220,7 +220,7 @@ class CpuLane:
             self._wakeup.set()
         else:
             job.settle(
-                Verdict.failed("verifier_error", "The worker died twice while judging this answer (out of memory?).")
+                Verdict.failed("verifier_error", "Three workers died while judging this answer (out of memory?).")
             )
 
     # --- suspects ---------------------------------------------------------------------------------------------------
