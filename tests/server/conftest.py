@@ -85,13 +85,14 @@ def live_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     state = tmp_path_factory.mktemp("state")
     command = [sys.executable, "-m", "adjudge_server", "serve", "--port", "0"]
     environment = {**os.environ, "XDG_STATE_HOME": str(state)}
-    log = (state / "log").open("w")
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, env=environment) as process:
+    with (
+        (state / "log").open("w") as log,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, env=environment) as process,
+    ):
         assert process.stdout is not None
         address = re.search(r"http://[\d.:]+", process.stdout.readline())
         assert address is not None, (state / "log").read_text()
         yield address[0]
         process.terminate()
         assert process.wait(30) == 0, (state / "log").read_text()[-2000:]
-    log.close()
     assert "http.bug" not in (state / "log").read_text()

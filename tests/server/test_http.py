@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import httpx2
 import pytest
 from starlette.testclient import TestClient
 
@@ -256,6 +258,29 @@ def test_rows(client: TestClient) -> None:
     assert [verdict["status"] for verdict in verdicts] == ["ok", "ok", *["invalid_task"] * 3]
     assert [verdict["reward"] for verdict in verdicts] == [1.0, 0.0, None, None, None]
     assert verdicts[0]["id"] == 1
+
+
+def test_rows_may_name_their_judge(client: TestClient) -> None:
+    row = {"data_source": "nobody/knows", "reward_model": {"ground_truth": "yes"}}
+    body = {"rows": [{"row": row, "response": "yes"}], "defaults": {"verifier": "exact_match"}}
+    assert client.post("/v1/rows", json=body).json()["verdicts"][0]["reward"] == 1.0
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_work_ends_when_the_client_goes(live_server: str, stream: bool) -> None:
+    """A program that sleeps holds its slot no longer than somebody waits for it."""
+    sleeper = "```python\nimport time\ntime.sleep(60)\n```"
+    reference = {"tests": [{"stdin": "", "stdout": "x"}]}
+    code = {"verifier": "code", "reference": reference, "options": {"cpu_s": 30}}
+    tasks = [{**code, "response": sleeper.replace("60", str(60 + n))} for n in range(6)]
+    headers = {"Accept": "application/x-ndjson"} if stream else {}
+    with httpx2.Client(base_url=live_server, timeout=0.7) as client, pytest.raises(httpx2.ReadTimeout):
+        client.post("/v1/verify/batch", json={"tasks": tasks}, headers=headers)
+    for _ in range(100):
+        if 'adjudge_inflight{lane="sandbox"} 0.0' in httpx2.get(f"{live_server}/metrics").text:
+            return
+        time.sleep(0.1)
+    pytest.fail("the slots are still held")
 
 
 def test_openapi_names_every_body(client: TestClient) -> None:

@@ -12,7 +12,7 @@ from adjudge.types import BatchReply, TaskDefaults, Verdict
 from adjudge_verifiers.errors import InvalidTask, boundary
 
 from ...engine import Engine, Submission
-from ...rows import known_formats, to_task
+from ...rows import RowRoute, known_formats, to_task
 from ..body import body_schema, read_model
 from ..problems import Problem
 from ..tasks import check_count
@@ -69,7 +69,8 @@ def read_row(engine: Engine, item: Any, format: str, defaults: TaskDefaults) -> 
         row, response = (item["row"], item.get("response")) if wrapped else (item, None)
         if response is not None and not isinstance(response, str | list | dict):
             raise InvalidTask("The response is text or chat messages.")
-        found = to_task(row, response, format=item.get("format", format) if wrapped else format, routes=engine.routes)
+        layout = item.get("format", format) if wrapped else format
+        found = to_task(row, response, format=layout, routes=engine.routes, fallback=_fallback(defaults))
         task = found.task
         if wrapped and isinstance(item.get("id"), str | int):
             task = task.model_copy(update={"id": item["id"]})
@@ -80,6 +81,13 @@ def read_row(engine: Engine, item: Any, format: str, defaults: TaskDefaults) -> 
     if isinstance(item, dict) and isinstance(identity := item.get("id"), str | int):
         outcome.failure.id = identity
     return outcome.failure
+
+
+def _fallback(defaults: TaskDefaults) -> RowRoute | None:
+    """Where rows of unknown sources go when the request names who judges."""
+    if defaults.verifier or defaults.recipe:
+        return RowRoute(match="*", verifier=defaults.verifier, recipe=defaults.recipe)
+    return None
 
 
 def _with_defaults(task: Any, defaults: TaskDefaults) -> Any:
