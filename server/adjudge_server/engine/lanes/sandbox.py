@@ -21,6 +21,9 @@ from ..run import judge_async
 __all__ = ["SandboxLane"]
 
 
+_LANGUAGES = frozenset({"python"})
+
+
 class SandboxLane:
     """See the module docstring. ``sandbox=None``: this host has none, and every call is ``unavailable``."""
 
@@ -95,7 +98,8 @@ class SandboxLane:
             )
         verdict.timing.queue_ms = round(queue_ms, 3)
         verdict.timing.run_ms = round((time.monotonic() - started) * 1000, 3)
-        language = str(getattr(job.call.options, "language", None) or "python")
+        language = str(getattr(job.call.options, "language", None) or "python").lower()
+        language = language if language in _LANGUAGES else "other"  # a label is never the text of a user
         self._metrics.sandbox_runs.labels(
             verdict.isolation or "none", language, verdict.category or verdict.status
         ).inc()
