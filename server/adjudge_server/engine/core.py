@@ -80,9 +80,12 @@ class Engine:
         for module in self.settings.plugins:
             importlib.import_module(module)
         compose.check_recipes(self.recipes, registry.names())
-        await self._open_sandbox()
-        self._dispatcher = LocalDispatcher(self.settings, self.metrics, self.sandbox)
-        await self._dispatcher.start()
+        self._dispatcher = LocalDispatcher(self.settings, self.metrics, lambda: self.sandbox)
+        try:
+            await asyncio.gather(self._open_sandbox(), self._dispatcher.start())
+        except BaseException:
+            await self.stop()
+            raise
         self._store.start()
 
     async def stop(self) -> None:

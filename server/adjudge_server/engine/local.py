@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from adjudge.types import Verdict
@@ -20,7 +21,7 @@ __all__ = ["LocalDispatcher"]
 class LocalDispatcher:
     """Starts the lanes' executors and hands them their jobs."""
 
-    def __init__(self, settings: Settings, metrics: Metrics, sandbox: Sandbox | None) -> None:
+    def __init__(self, settings: Settings, metrics: Metrics, sandbox: Callable[[], Sandbox | None]) -> None:
         lanes = settings.lanes
         preload = (
             *settings.plugins,

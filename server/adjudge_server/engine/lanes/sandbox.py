@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
+from collections.abc import Callable
 
 from adjudge.types import Verdict
 from adjudge_sandbox.base import Sandbox
@@ -25,10 +26,11 @@ _LANGUAGES = frozenset({"python"})
 
 
 class SandboxLane:
-    """See the module docstring. ``sandbox=None``: this host has none, and every call is ``unavailable``."""
+    """See the module docstring. Where ``sandbox()`` is ``None``, this host has none and calls are ``unavailable``."""
 
-    def __init__(self, sandbox: Sandbox | None, *, slots: int, queue_limit: int, metrics: Metrics) -> None:
-        self._ctx = Context(sandbox)
+    def __init__(
+        self, sandbox: Callable[[], Sandbox | None], *, slots: int, queue_limit: int, metrics: Metrics
+    ) -> None:
         self._sandbox = sandbox
         self._slots = slots
         self._limit = queue_limit
@@ -89,7 +91,7 @@ class SandboxLane:
         started = time.monotonic()
         try:
             async with asyncio.timeout(job.timeout_s):
-                verdict = await judge_async(job.verifier, job.call, self._ctx)
+                verdict = await judge_async(job.verifier, job.call, Context(self._sandbox()))
         except TimeoutError:
             verdict = Verdict.failed(
                 "verifier_timeout",
