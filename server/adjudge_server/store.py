@@ -7,9 +7,9 @@ database costs records and is counted; the verdicts themselves have long been se
 from __future__ import annotations
 
 import datetime as dt
-import queue
 import threading
 import time
+from collections import deque
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ __all__ = ["Store", "open_store", "verdicts_table"]
 
 _BATCH = 2000
 _FLUSH_S = 0.5
-_QUEUE = 50_000
+_MOST_PENDING = 50_000
 _RETENTION_EVERY_S = 3600.0
 
 _metadata = sa.MetaData()
@@ -59,7 +59,8 @@ class Store:
         self._retention = dt.timedelta(days=retention_days)
         self._responses = responses
         self._metrics = metrics
-        self._queue: queue.Queue[tuple[dt.datetime, str, Task | None, Verdict] | None] = queue.Queue(_QUEUE)
+        self._pending: deque[tuple[dt.datetime, str, Task | None, Verdict]] = deque()
+        self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
         self._problem = ""
 
@@ -69,20 +70,20 @@ class Store:
             self._thread.start()
 
     def stop(self) -> None:
-        """Write what is queued, for at most a few seconds."""
+        """Write what is pending, for at most a few seconds."""
         if self._thread is not None:
-            self._queue.put(None)
+            self._stopping.set()
             self._thread.join(timeout=10)
             self._thread = None
 
     def record(self, task: Task | None, verdict: Verdict, request_id: str) -> None:
-        """Queue one verdict. Never blocks and never raises."""
+        """Leave one verdict to the thread, which comes by twice a second. Never blocks and never raises."""
         if self._thread is None:
             return
-        try:
-            self._queue.put_nowait((dt.datetime.now(dt.UTC), request_id, task, verdict))
-        except queue.Full:
+        if len(self._pending) >= _MOST_PENDING:
             self._metrics.store_dropped.inc()
+            return
+        self._pending.append((dt.datetime.now(dt.UTC), request_id, task if self._responses else None, verdict))
 
     def describe(self) -> str:
         """``off``, ``ok``, or what is wrong."""
@@ -90,40 +91,41 @@ class Store:
 
     def _work(self) -> None:
         engine: sa.Engine | None = None
-        cleaned = 0.0
-        more = True
-        while more:
-            rows, more = self._gather()
+        cleaned: float | None = None
+        while True:
+            last = self._stopping.wait(_FLUSH_S)
             try:
                 engine = engine or _connect(self._url)
-                if time.monotonic() - cleaned > _RETENTION_EVERY_S or not cleaned:
+                if cleaned is None or time.monotonic() - cleaned > _RETENTION_EVERY_S:
                     self._forget(engine)
                     cleaned = time.monotonic()
-                if rows:
-                    with engine.begin() as connection:
-                        connection.execute(verdicts_table.insert(), rows)
+                while rows := self._take():
+                    self._write(engine, rows)
                 self._problem = ""
             except (SQLAlchemyError, OSError) as error:
-                self._metrics.store_dropped.inc(len(rows))
-                if not self._problem:
-                    get_logger().error("store.failed", error=str(error)[:500], consequence="verdicts are not recorded")
-                self._problem = str(error)[:200]
+                self._failed(error)
+            if last:
+                break
         if engine is not None:
             engine.dispose()
 
-    def _gather(self) -> tuple[list[dict[str, Any]], bool]:
-        """Rows of the next batch, and whether there may be more after it."""
-        rows: list[dict[str, Any]] = []
-        until = time.monotonic() + _FLUSH_S
-        while len(rows) < _BATCH:
-            try:
-                item = self._queue.get(timeout=max(0.01, until - time.monotonic()))
-            except queue.Empty:
-                return rows, True
-            if item is None:
-                return rows, False
-            rows.append(self._row(*item))
-        return rows, True
+    def _take(self) -> list[dict[str, Any]]:
+        """Up to a batch of rows; the only place that removes from the pending ones."""
+        count = min(_BATCH, len(self._pending))
+        return [self._row(*self._pending.popleft()) for _ in range(count)]
+
+    def _write(self, engine: sa.Engine, rows: list[dict[str, Any]]) -> None:
+        try:
+            with engine.begin() as connection:
+                connection.execute(verdicts_table.insert(), rows)
+        except (SQLAlchemyError, OSError):
+            self._metrics.store_dropped.inc(len(rows))
+            raise
+
+    def _failed(self, error: Exception) -> None:
+        if not self._problem:
+            get_logger().error("store.failed", error=str(error)[:500], consequence="verdicts are not recorded")
+        self._problem = str(error)[:200]
 
     def _row(self, created_at: dt.datetime, request_id: str, task: Task | None, verdict: Verdict) -> dict[str, Any]:
         return {
@@ -137,7 +139,7 @@ class Store:
             "reward": verdict.reward,
             "cached": verdict.cached,
             "verdict": verdict_json(verdict).decode(),
-            "task": task.model_dump_json() if self._responses and task is not None else None,
+            "task": None if task is None else task.model_dump_json(),
         }
 
     def _forget(self, engine: sa.Engine) -> None:
