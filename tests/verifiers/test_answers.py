@@ -31,6 +31,26 @@ def test_case(judge, name: str, case: dict[str, Any]) -> None:
     assert verdict.reason
 
 
+def _beside() -> list[tuple[str, dict[str, Any]]]:
+    """What stands beside a number or a label: rows for every verifier that reads such answers."""
+    readers = {"beside_numbers": ["numeric", "math"], "beside_labels": ["multiple_choice"]}
+    rows: list[tuple[str, dict[str, Any]]] = []
+    for file, names in readers.items():
+        for case in map(json.loads, (FOLDER / f"{file}.jsonl").read_text().splitlines()):
+            rows += [(name, case) for name in case.get("verifiers", names)]
+    return rows
+
+
+@pytest.mark.parametrize("name", ["numeric", "math", "multiple_choice"])
+def test_words_and_signs_beside_an_answer_count(judge, name: str) -> None:
+    """``less than 5``, ``5!`` and ``not C`` are wrong; ``She has 5 eggs left`` and ``C, because ..`` are right."""
+    cases = [case for reader, case in _beside() if reader == name]
+    verdicts = [(case, judge(name, case["response"], case["reference"])) for case in cases]
+    wrong = [(case, verdict.reward, verdict.reason) for case, verdict in verdicts if verdict.reward != case["reward"]]
+    assert cases
+    assert not wrong
+
+
 @given(st.integers(), st.integers(min_value=1))
 def test_fractions_are_read_exactly(numerator: int, denominator: int) -> None:
     for text in (f"{numerator}/{denominator}", f"\\frac{{{numerator}}}{{{denominator}}}"):

@@ -17,6 +17,7 @@ __all__ = ["equal", "parse_answer", "parse_gold"]
 
 _LETTER_FRACTION = re.compile(r"\\[dt]?frac\s*(\\[a-z]+|\w)\s*(\\[a-z]+|\w)(?![a-z{])")
 _LG = re.compile(r"\\lg(?![A-Za-z])")
+_PLAIN_FUNCTION = re.compile(r"(?<![A-Za-z\\{])(sin|cos|tan|ln|log|exp|pi)(?![A-Za-z])")
 _RATIO_TOLERANCE = 1e-5  # Math-Verify rounds decimals to six places; below that size only the ratio tells
 
 
@@ -30,29 +31,33 @@ def _quiet() -> None:
 @lru_cache(maxsize=4_096)
 def parse_gold(text: str) -> tuple[Any, ...]:
     """The reference as sympy objects; empty if it does not parse. Kept, since many answers share one reference."""
-    return _parse(text, plain_expressions=False)
+    return parse_answer(text)
 
 
 def parse_answer(text: str) -> tuple[Any, ...]:
-    """The answer as sympy objects; empty if it does not parse."""
-    return _parse(text, plain_expressions=True)
+    """The answer as sympy objects; empty if it does not parse.
 
-
-def _parse(text: str, *, plain_expressions: bool) -> tuple[Any, ...]:
-    from math_verify import ExprExtractionConfig, LatexExtractionConfig, parse  # type: ignore[import-untyped]
+    Only as LaTeX: Math-Verify's reader of plain expressions finds the 5 in ``5ab`` and ``2 ** 5``.
+    """
+    from math_verify import LatexExtractionConfig, parse  # type: ignore[import-untyped]
 
     _quiet()
-    targets: list[Any] = [LatexExtractionConfig(boxed_match_priority=0)]
-    if plain_expressions:
-        targets.append(ExprExtractionConfig())
     wrapped = f"\\boxed{{{_readable(text)}}}"
     no_limit: Any = None  # the annotation says int, the code takes None
-    return tuple(parse(wrapped, targets, fallback_mode="no_fallback", parsing_timeout=no_limit))
+    return tuple(
+        parse(
+            wrapped,
+            [LatexExtractionConfig(boxed_match_priority=0)],
+            fallback_mode="no_fallback",
+            parsing_timeout=no_limit,
+        )
+    )
 
 
 def _readable(text: str) -> str:
     """Spellings that the grammar does not know, in ones that it does."""
     text = _LETTER_FRACTION.sub(r"\\frac{\1}{\2}", text.replace("°", "^\\circ"))
+    text = _PLAIN_FUNCTION.sub(r"\\\1", text.replace("**", "^"))
     return _LG.sub(r"\\log_{10}", text)
 
 

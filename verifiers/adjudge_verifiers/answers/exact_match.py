@@ -12,7 +12,7 @@ from adjudge.types import Verdict
 from ..base import Call, Context, Example, Extraction, Verifier
 from ..errors import InvalidReference
 from ..extract.final import Convention, ExtractionOptions
-from ..extract.text import unwrap
+from ..extract.text import plain_latex, unwrap
 from ..registry import register
 from .outcomes import shown, unanswered
 
@@ -76,6 +76,8 @@ class ExactMatch(Verifier[str | list[str], ExactMatchOptions]):
         candidates = {_normal(extraction.text, call.options)}
         if extraction.method != "whole":
             candidates.add(_normal(unwrap(extraction.text), call.options))
+        if extraction.method == "boxed":
+            candidates.add(_normal(unwrap(plain_latex(extraction.text)), call.options))  # \boxed{\text{Paris}}
         found = extraction.text[:1_000]
         if candidates & targets:
             return Verdict.scored(1.0, "correct", "The answer is an accepted text.", extracted=found)

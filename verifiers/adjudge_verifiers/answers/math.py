@@ -13,13 +13,14 @@ from adjudge.types import Category, Verdict
 from ..base import Call, Context, Example, Extraction, Verifier
 from ..errors import InvalidReference
 from ..extract.final import Convention, ExtractionOptions
+from ..extract.prose import first_stated, one_line
+from ..extract.surroundings import alters_after, alters_before
 from ..extract.text import fold, plain_latex, unwrap
 from ..registry import register
 from . import algebra
 from .cost import looks_costly
 from .math_rules import compare_by_rule, is_plain_text
 from .numbers import parse_quantity
-from .numeric import read
 from .outcomes import shown, unanswered
 
 __all__ = ["Math", "MathOptions"]
@@ -151,14 +152,18 @@ def _refuse(what: str) -> NoReturn:
 
 
 def _narrowed(found: Extraction) -> Extraction:
-    """Of an announced sentence, the formula or number in it: "is $x=5$ since ..", "is 12 and not 13"."""
-    if found.outcome != "answered" or found.method not in ("anchor", "hash") or len(found.text) > _MAX_ANSWER:
+    """Of an announced sentence, the formula or number that it states: "is $x=5$ since ..", "is 12 and not 13"."""
+    if found.outcome != "answered" or found.method == "boxed" or len(found.text) > _MAX_ANSWER:
         return found
     if not _WORD.search(plain_latex(found.text)):
         return found
-    formulas = [first or second for first, second in _INLINE.findall(found.text)]
+    formulas = list(_INLINE.finditer(found.text))
     if len(formulas) == 1:
-        return Extraction("answered", formulas[0].strip(), found.method)
-    if formulas:
+        before, after = found.text[: formulas[0].start()], found.text[formulas[0].end() :]
+        if alters_before(one_line(before)) or alters_after(one_line(after), formula=True):
+            return found
+        return Extraction("answered", (formulas[0][1] or formulas[0][2]).strip(), found.method)
+    if formulas or "=" in found.text or "\\" in found.text:
         return found
-    return read(found) if re.match(r"[-+$(]*\d", found.text) else found
+    stated = first_stated(one_line(found.text))
+    return Extraction("answered", stated.text, found.method) if stated.text else found

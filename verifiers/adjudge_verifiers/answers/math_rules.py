@@ -13,9 +13,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
+from ..extract.hidden import hides_text
 from ..extract.text import key, plain_latex, unwrap
 from .arithmetic import contradicts_itself, evaluate
-from .numbers import Quantity, parse_quantity
+from .equations import stated_side
+from .numbers import Quantity, is_count, parse_quantity
 from .units import unit_of
 
 __all__ = ["Finding", "compare_by_rule", "is_plain_text"]
@@ -28,6 +30,7 @@ _MANY = re.compile(
 _BASED = re.compile(r"([0-9A-Za-z]+)_\{?(\d{1,2}|two|three|four|five|six|seven|eight|nine|ten|twelve|sixteen)\}?")
 _BASE_NAMES = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 _BASES = {name: base for base, name in enumerate(_BASE_NAMES, 2)} | {"twelve": 12, "sixteen": 16}
+_MAX_BASED = 200
 _TIME = re.compile(r"\d{1,2}:\d\d(?:[ap]\.?m\.?)?")
 _WORDS = re.compile(r"[A-Za-z][A-Za-z'-]*(?: [A-Za-z][A-Za-z'-]*)*\.?")
 _FUNCTIONS = frozenset(
@@ -35,6 +38,10 @@ _FUNCTIONS = frozenset(
     infinity""".split()  # noqa: SIM905
 )
 _UNIT_AT_END = re.compile(r"\\(?:text|mathrm|mbox)\s*\{\s*([^{}]{1,30}?)\s*\}\s*((?:\^\{?[23]\}?)?)$|(\\\$|\\%|%)$")
+_NO_VALUE = re.compile(
+    r"\\(?:boxed|fbox|(?:long)?(?:right|left)arrow|to|implies|iff)(?![A-Za-z])|→|⇒|\d_|\\\\|\\p?mod(?![A-Za-z])"
+    r"|[<>≤≥≠]|\\(?:neq?|leq?|geq?|lt|gt|not)(?![A-Za-z])|^[-+]?\d[\d.,]*(?!(?:st|nd|rd|th)$)[A-Za-z]{2,3}$|^[^()\[\]]*,(?!\d{3})"
+)
 _LEFT_SIDE = re.compile(r"^(?:\\angle\s*[A-Z]{1,3}|[A-Za-z])(?:_\{?\w+\}?)?\s*:?=\s*")
 
 
@@ -54,6 +61,8 @@ def compare_by_rule(gold: str, answer: str) -> Finding | None:
         return Finding("hedged", "The answer offers alternatives.")
     if contradicts_itself(answer) or _is_tautology(answer) or _far_apart(answer):
         return Finding("different", "The answer is a chain of equations that is false or says nothing.")
+    if hides_text(answer) and not hides_text(gold):
+        return Finding("different", "The answer hides a part of itself.")
     if key(gold, keep_case=True) == key(answer, keep_case=True):
         return Finding("equal", "The answer is written like the reference.")
     for rule in (_numbers, _other_base, _plain_text, _units):
@@ -99,11 +108,17 @@ def _quantity(text: str) -> Quantity | None:
     ):
         return quantity
     word = quantity.words.replace(" ", "")
-    return quantity if len(word) > 2 and word.isalpha() and not _FUNCTIONS & set(quantity.words.split()) else None
+    return quantity if len(word) > 2 and word.isalpha() and is_count(quantity) else None
 
 
 def _numbers(gold: str, answer: str) -> Finding | None:
     right, given = _quantity(gold), _quantity(answer)
+    if right is not None and given is None:
+        based = _based_value(answer)
+        if based is not None:
+            return Finding("equal" if based == right.value else "different", "The base is worked out.")
+        if _is_no_single_value(answer):
+            return Finding("different", "The answer is not one number.")
     if right is None or given is None:
         return None
     if right.unit and given.unit and right.unit != given.unit:
@@ -113,6 +128,26 @@ def _numbers(gold: str, answer: str) -> Finding | None:
     if _same_number(right, given):
         return Finding("equal", "The numbers are equal.")
     return Finding("different", "The numbers differ.")
+
+
+def _is_no_single_value(answer: str) -> bool:
+    """An equation that is not solved, a list, a box in a box, or a number with words that change it."""
+    side = stated_side(answer)
+    if side is None or _NO_VALUE.search(side):
+        return True
+    quantity = parse_quantity(side)
+    return quantity is not None and not is_count(quantity)
+
+
+def _based_value(answer: str) -> Fraction | None:
+    """The value of digits in a stated base: 101_2 is 5."""
+    match = _BASED.fullmatch(key(answer))
+    if match is None or len(match[1]) > _MAX_BASED:
+        return None
+    try:
+        return Fraction(int(match[1], _BASES.get(match[2]) or int(match[2])))
+    except ValueError:
+        return None
 
 
 def _same_number(right: Quantity, given: Quantity) -> bool:

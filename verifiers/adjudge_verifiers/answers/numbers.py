@@ -14,6 +14,7 @@ import re
 from dataclasses import dataclass
 from fractions import Fraction
 
+from ..extract.surroundings import alters_after, is_counted
 from ..extract.text import fold, plain_latex, unwrap
 from .units import unit_of
 
@@ -31,13 +32,11 @@ _QUANTITY = re.compile(
       | (?P<decimal>{_NUM})
         (?: e(?P<exponent>[-+]?\d+) | [ ]?[*x][ ]?10[ ]?(?:\^|\*\*)[ ]?\(?(?P<power>[-+]?\d+)\)? )?
     )
-    [ ]?(?:(?P<multiplier>thousand|million|billion|trillion)(?![a-z])|(?P<myriad>[万亿億]))?
+    [ ]?(?:(?P<multiplier>hundred|thousand|million|billion|trillion)(?![a-z])|(?P<myriad>[万亿億]))?
     [ ]?(?P<rest>(?![-,. ^/:_!'])[^\d=<>+*\\,;|]*(?:(?<=[a-z^])[23](?!\d)[^\d=<>+*\\,;|]*)?)
     """,
     re.VERBOSE | re.IGNORECASE,
 )
-_NOUN = re.compile(r"\(?(?:[^\W\d_]{2}|[^\W\d_a-z])[^\d^=_]*")
-_NOT_COUNTED = re.compile(r"\bor\b|\b(?:pi|sqrt|log|ln|sin|cos|tan|exp|infinity)\b|[π√!]")
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+|\d{1,2}(?:,\d{2})+,\d{3}")
 _EUROPEAN = re.compile(r"\d{1,3}(?:\.\d{3})+,\d+")
 _SPACED = re.compile(r"(?<![\d.,])\d{1,3}(?: \d{3})+(?![\d])")
@@ -45,9 +44,12 @@ _LATEX_COMMA = re.compile(r"(?<!\d)\d+(?:\{,\}\d+)+")
 _FRAC = re.compile(r"\\[dtc]?frac\s*(?:\{\s*([-+]?[\d.,]+)\s*\}|(\d))\s*(?:\{\s*([-+]?[\d.,]+)\s*\}|(\d))")
 _REPEATING = re.compile(r"([-+]?)(\d*)\.(\d*)\\(?:overline|bar|dot)\{(\d+)\}")
 _POWER = re.compile(r"\^\s*\{\s*([-+]?\d+)\s*\}")
+_SIGNED_BRACKET = re.compile(r"^([-+]) ?\(\s?(\d[\d.,]*)\s?\)$")
 _APPROXIMATELY = re.compile(r"^(?:about|approximately|approx\.?|roughly|around|~|≈|\\approx|\\sim) ?", re.IGNORECASE)
+_SHORT_MULTIPLIERS = {"k": 10**3, "m": 10**6, "mn": 10**6, "bn": 10**9, "b": 10**9}
 _MULTIPLIERS = {
     "one": 1,
+    "hundred": 100,
     "thousand": 10**3,
     "million": 10**6,
     "billion": 10**9,
@@ -94,7 +96,13 @@ def parse_quantity(text: str, *, decimal_comma: bool = False) -> Quantity | None
     if "-" in (match["sign"], match["sign2"]):
         value = -value
     value *= _MULTIPLIERS[(match["multiplier"] or match["myriad"] or "one").lower()]
-    rest = match["rest"].strip(" .").lower()
+    rest = match["rest"].strip(" .")
+    glued = bool(rest) and tidy[match.start("rest") - 1].isdigit()
+    if (match["currency"] and rest.lower() in _SHORT_MULTIPLIERS) or (glued and rest == "k"):
+        value, rest = value * _SHORT_MULTIPLIERS[rest.lower()], ""  # $5k, 5k
+    rest = rest.lower()
+    if glued and rest[:1].isalpha() and not is_counted(rest, glued=True):
+        return None  # 3x is a product
     percent = rest in ("%", "percent", "per cent", "pct", "percentage", "percents")
     unit = "" if percent else unit_of(rest) or unit_of((match["currency"] or "")[-1:])
     plain = match["decimal"] is not None and not (match["multiplier"] or match["myriad"])
@@ -116,7 +124,7 @@ def is_count(quantity: Quantity) -> bool:
     """Is what follows the number a unit or a noun? ``3x``, ``2 pi`` and ``7 or more`` are no numbers."""
     if not quantity.words or quantity.unit:
         return True
-    return _NOUN.fullmatch(quantity.words) is not None and not _NOT_COUNTED.search(quantity.words)
+    return not alters_after(" " + quantity.words)
 
 
 def integer(digits: str) -> int:
@@ -143,6 +151,7 @@ def _tidy(text: str) -> str:
     text = _FRAC.sub(lambda m: f" {m[1] or m[2]}/{m[3] or m[4]}", text)
     text = unwrap(" ".join(_POWER.sub(r"^\1", plain_latex(text)).split()))
     text = _APPROXIMATELY.sub("", text, count=1)
+    text = _SIGNED_BRACKET.sub(r"\1\2", text)
     while len(text) > 2 and (text[0], text[-1]) in (("(", ")"), ("{", "}")) and text[1] not in "({":
         text = text[1:-1].strip()
     text = re.sub(r"^([-+]?) (?=\d)", r"\1", text)

@@ -14,10 +14,10 @@ from adjudge.types import Verdict
 from ..base import Call, Context, Example, Extraction, Verifier
 from ..errors import InvalidReference
 from ..extract.final import Convention, ExtractionOptions, final_answer
-from ..extract.last import NUMBER, last_number
-from ..extract.text import fold, plain_latex
+from ..extract.prose import first_stated, one_line
 from ..registry import register
 from .arithmetic import contradicts_itself
+from .equations import stated_side
 from .numbers import Quantity, is_count, parse_quantity
 from .outcomes import shown, unanswered
 
@@ -27,7 +27,7 @@ _Gold = StrictStr | StrictInt | StrictFloat
 Accepted = _Gold | Annotated[list[_Gold], Field(min_length=1)]
 
 _MAX_PROSE = 2_000
-_LISTED = re.compile(r"[\s$]*(?:[a-z$]{1,12}\s)?[\s$]*(?:[,;|/]|\bor\b|\band\b(?!\s+not\b)|\bto\b|\\lor)[\s$]*")
+_REASON = re.compile(r"\b(?:because|since)\b", re.IGNORECASE)
 
 
 class NumericOptions(ExtractionOptions):
@@ -54,8 +54,9 @@ class Numeric(Verifier[str | int | float | list[str | int | float], NumericOptio
 
     Reads separators of thousands, currencies, percent, fractions, mixed numbers, powers of ten, "3 million" and the
     digits of every script; compares fractions, never floats. A unit may be left out, but a stated unit of measure
-    must be that of the reference; none is converted. The reference may be a whole solution that ends in `#### 18` or
-    `A: 18`. It knows no variables and no functions: that is `math`.
+    must be that of the reference; none is converted. What stands beside the number must leave it as it is: "less than
+    5", "not 5", `5!`, `2x = 5` and "5 or more" do not state 5. The reference may be a whole solution that ends in
+    `#### 18` or `A: 18`. It knows no variables and no functions: that is `math`.
     """
 
     name, version, lane = "numeric", "1", "inline"
@@ -69,6 +70,7 @@ class Numeric(Verifier[str | int | float | list[str | int | float], NumericOptio
         Example("The answer is 25%", "25"),
         Example("The answer is 19.", "18", reward=0.0, category="wrong_answer"),
         Example("It costs 20 cents.", "$20", reward=0.0, category="wrong_answer"),
+        Example("The answer is at least 18.", "18", reward=0.0, category="wrong_answer"),
         Example("The answer is 12 or 13.", "12", reward=0.0, category="hedged"),
         Example("\\boxed{12=13}", "13", reward=0.0, category="wrong_answer"),
         Example("I cannot tell.", "18", reward=0.0, category="no_answer"),
@@ -95,9 +97,10 @@ class Numeric(Verifier[str | int | float | list[str | int | float], NumericOptio
         found = extraction.text[:1_000]
         if contradicts_itself(extraction.text):
             return Verdict.scored(0.0, "wrong_answer", f"{shown(found)} contradicts itself.", extracted=found)
-        answer = parse_quantity(extraction.text.rpartition("=")[2], decimal_comma=call.options.decimal_comma)
+        side = stated_side(extraction.text)
+        answer = None if side is None else parse_quantity(side, decimal_comma=call.options.decimal_comma)
         if answer is None or not is_count(answer):
-            return Verdict.scored(0.0, "wrong_answer", f"{shown(found)} is not one number.", extracted=found)
+            return Verdict.scored(0.0, "wrong_answer", f"{shown(found)} does not state one number.", extracted=found)
         if any(_equal(gold, answer, call.options) for gold in golds):
             return Verdict.scored(1.0, "correct", "The number is the reference.", extracted=found)
         reason = f"{shown(found)} is not {shown(str(references[0]))}."
@@ -105,26 +108,27 @@ class Numeric(Verifier[str | int | float | list[str | int | float], NumericOptio
 
 
 def read(found: Extraction, *, decimal_comma: bool = False) -> Extraction:
-    """Narrow a marked answer down to its number: ``12 and not 13`` to ``12``; ``12 or 13`` is hedged."""
-    text = found.text if found.method in ("boxed", "answer_tag") else found.text.rstrip("! ")
-    if not text.strip():
-        return Extraction("none", method=found.method)
-    if parse_quantity(text, decimal_comma=decimal_comma) is not None or "=" in text or len(text) > _MAX_PROSE:
-        return Extraction("answered", text, found.method)
-    prose = " ".join(plain_latex(fold(text)).replace("\\%", "%").replace("\\$", "$").split())
-    numbers = list(NUMBER.finditer(prose))
-    if len({number.group().strip() for number in numbers}) <= 1:
-        narrowed = last_number(prose) if numbers and found.method != "boxed" else None
-        return Extraction("answered", narrowed.text if narrowed and narrowed.text else text, found.method)
-    first, second = numbers[0], numbers[1]
-    if _LISTED.fullmatch(prose.lower(), first.end(), second.start()):
-        candidates = tuple(number.group().strip() for number in numbers[:8])
-        return Extraction("hedged", method=found.method, candidates=candidates)
-    if found.method == "boxed":
-        return Extraction("answered", text, found.method)
-    if not prose[: first.start()].strip(" $*_("):
-        return Extraction("answered", first.group().strip(), found.method)
-    return Extraction("ambiguous", method=found.method, candidates=tuple(n.group().strip() for n in numbers[:8]))
+    """Narrow a marked answer down to the number that it states; an answer that states none stays as it is."""
+    text, method = found.text, found.method
+    if not text.strip(" \n!?.…"):
+        return Extraction("none", method=method)
+    quantity = parse_quantity(text, decimal_comma=decimal_comma)
+    if (quantity is not None and is_count(quantity)) or len(text) > _MAX_PROSE:
+        return found
+    prose = one_line(text)
+    if "=" in prose:
+        claim = _REASON.split(prose, maxsplit=1)[0]
+        if "=" in claim or method == "boxed" or not any(char.isdigit() for char in claim):
+            return found
+        prose = claim
+    stated = first_stated(prose)
+    if stated.problem == "listed":
+        return Extraction("hedged", method=method, candidates=stated.numbers)
+    if method == "boxed":
+        return found
+    if stated.problem == "several":
+        return Extraction("ambiguous", method=method, candidates=stated.numbers)
+    return Extraction("answered", stated.text, method) if stated.text else found
 
 
 def _gold(reference: str | int | float, options: NumericOptions) -> Quantity:

@@ -47,9 +47,10 @@ DEFAULT_ANCHORS: tuple[str, ...] = (
 )
 """Compared without regard to case; a colon also stands for the wide one, and may be followed by ``**``."""
 
+_MOST = 1_000  # anchors to be looked at, from the end; what comes before so many is no final answer
 _DECORATION = " \t*_`$:：>"
 _BLANK_LINES = frozenset({"", "\\[", "\\(", "\\begin{aligned}", "```"})
-_SENTENCE_END = re.compile(r"[.?](?=[\s*_$\"')\]]|$)|!(?=\s+[A-Z])|[。！？]")
+_SENTENCE_END = re.compile(r"[.?](?=[\s*_$\"')\]]|$)|(?<![\d)}\]$])!(?=\s+[A-Z])|[。！？]")
 _SIGN_OFF = re.compile(r"[.!]?\s{0,8}\bI hope\b", re.IGNORECASE)
 _JSON_SCALAR = re.compile(r'\s{0,64}("(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*|true|false)', re.DOTALL)
 _HASHES = re.compile(r"^[ \t]{0,8}####(?!#)", re.MULTILINE)
@@ -75,11 +76,12 @@ def find_anchors(text: str, anchors: tuple[str, ...] = DEFAULT_ANCHORS) -> list[
     answer is not 5") is left out.
     """
     lowered = text.replace("İ", "I").lower()  # the one letter whose lower case is longer
-    matches = list(_pattern(anchors).finditer(lowered))
+    matches = list(_pattern(anchors).finditer(lowered))[-_MOST:]
     found: list[Anchored] = []
     for index, match in enumerate(matches):
         limit = matches[index + 1].start() if index + 1 < len(matches) else len(text)
-        anchored = _announced(text, match, limit, whole_line=match.group()[-1] in ":：")
+        alone = text.find("\n", match.end(), limit) >= 0 or limit == len(text)
+        anchored = _announced(text, match, limit, whole_line=alone and match.group()[-1] in ":：")
         if not anchored.content and limit < len(text) and not text[match.end() : limit].strip(_DECORATION + "\n"):
             continue  # "The answer is:\nAnswer: 5" is one anchor
         if not anchored.content.lower().startswith(("not ", "not:")):
@@ -93,7 +95,7 @@ def find_hashes(text: str) -> list[Anchored]:
     Such a line is an answer if it is the last line, or if it begins like a number and not like a numbered heading.
     """
     last = len(text.rstrip())
-    matches = list(_HASHES.finditer(text))
+    matches = list(_HASHES.finditer(text))[-_MOST:]
     found: list[Anchored] = []
     for index, match in enumerate(matches):
         limit = matches[index + 1].start() if index + 1 < len(matches) else len(text)
@@ -131,14 +133,14 @@ def _string(raw: str) -> str | None:
 def _announced(text: str, match: re.Match[str], limit: int, *, whole_line: bool) -> Anchored:
     """Read on from an anchor: the rest of its line, or the next line but one at most that holds something."""
     position = match.end()
-    for _ in range(3):
+    for lines_on in range(3):
         newline = text.find("\n", position, limit)
         end = limit if newline < 0 else newline
         line = text[position:end]
         if end == limit and limit < len(text):
             line = _without_lead_in(line)
         if line.strip(_DECORATION) not in _BLANK_LINES:
-            start, content = _bounded(line, whole_line=whole_line)
+            start, content = _bounded(line, whole_line=whole_line, quoted=lines_on > 0)
             return Anchored(match.start(), position + start + len(content), content.strip())
         if newline < 0:
             break
@@ -155,12 +157,13 @@ def _without_lead_in(line: str) -> str:
     return "" if kept.lower() in _LEAD_IN else kept.rstrip(" ,;")
 
 
-def _bounded(line: str, *, whole_line: bool) -> tuple[int, str]:
+def _bounded(line: str, *, whole_line: bool, quoted: bool) -> tuple[int, str]:
     """The answer in what follows an anchor, and where it starts there.
 
-    It goes without the colon before it, the rest of the sentence after it, and "I hope it is correct".
+    It goes without the colon before it, the rest of the sentence after it, and "I hope it is correct"; at the start
+    of a line also without the mark of a quotation, which anywhere else means "greater than".
     """
-    start = len(line) - len(line.lstrip(" \t\r:：>"))
+    start = len(line) - len(line.lstrip(" \t\r:：>" if quoted else " \t\r:："))
     if line.startswith("**", start) and line.count("**") % 2 == 1:  # the end of a bold "**Answer:**"
         start += 2
     content = line[start:]
@@ -179,7 +182,8 @@ def _phrase(anchor: str) -> str:
     body = r"\s{1,8}".join(re.escape(word) for word in words)
     if len(words) == 2 and words[1] in ("is", "are") and words[0].startswith("answer"):
         body = rf"{re.escape(words[0])}(?:\s(?:to|for|of)\s[^.\n:]{{1,60}}?)?\s{{1,8}}{words[1]}"
-    ending = r"[ \t]{0,2}[*_]{0,3}[:：]" if anchor.rstrip().endswith(":") else r"(?![a-z])"
+    ending = r"(?![a-z])" if anchor[-1:].isascii() else ""  # Chinese puts no space before a letter
+    ending = r"[ \t]{0,2}[*_]{0,3}[:：]" if anchor.rstrip().endswith(":") else ending
     if len(anchor.strip()) == 2:
         return rf"^[ \t*_]{{0,8}}{body}{ending}"
     return rf"{body[:1]}(?<![a-z]{body[:1]}){body[1:]}{ending}" if body[:1].isalpha() else body + ending

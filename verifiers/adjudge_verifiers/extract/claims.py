@@ -4,7 +4,7 @@ A *claim* is a place where a response says what its answer is: a box, a block, a
 replaces an earlier one if the text between them says that something else was done: another step, a correction, a check.
 Claims with nothing of that kind between them stand side by side, and then they must agree: ``\\boxed{12}\\boxed{13}``
 and "The answer is 12. The answer is 13." are two tries for one reward. Boxes joined by a comma or an "and" are the
-parts of one answer.
+parts of one answer. What is denied ("not \\boxed{12}", "\\boxed{12} is wrong") is no claim.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ..base import Extraction
+from .rivals import denied, other_answer
 from .text import key, plain_latex, unwrap
 
 __all__ = ["Claim", "decide"]
@@ -51,13 +52,14 @@ def decide(text: str, claims: Sequence[Claim], method: str, *, join: bool = Fals
 
     With ``join``, claims that are listed in one breath form one answer, written with commas.
     """
-    last = claims[-1]
-    if not last.closed:
+    if not claims[-1].closed:
         return Extraction("truncated", method=method)
-    if not unwrap(last.content):
+    upheld = (claim for claim in reversed(claims) if not claim.closed or not denied(text, claim.start, claim.end))
+    last = next(upheld, None)
+    if last is None or not unwrap(last.content):
         return Extraction("none", method=method)
     standing, gaps = [last], list[Gap]()
-    for earlier in reversed(claims[:-1]):
+    for earlier in upheld:
         gap = _gap(text, earlier, standing[-1])
         if gap == "replaced" or not earlier.closed:
             break
@@ -67,6 +69,9 @@ def decide(text: str, claims: Sequence[Claim], method: str, *, join: bool = Fals
             break
     standing.reverse()
     if len({_comparable(claim.content) for claim in standing}) == 1:
+        other = other_answer(text, last.start, last.end, last.content)
+        if other:
+            return Extraction("hedged", method=method, candidates=(unwrap(last.content)[:100], other))
         return Extraction("answered", last.content.strip(), method)
     if join and all(gap == "joined" for gap in gaps):
         return Extraction("answered", ", ".join(unwrap(claim.content) for claim in standing), method)

@@ -2,7 +2,8 @@
 
 A *convention* is a way of marking the final answer. The conventions that are asked for are tried in their order, and
 the first that occurs in the text decides, even if what it marks is empty or cut off: an answer that was begun and not
-finished is never replaced by something found elsewhere. Thinking blocks are removed before.
+finished is never replaced by something found elsewhere. Thinking blocks are removed before, and comments too, except
+for ``whole``.
 
 =============== ========================================================================================
 ``answer_tag``  ``<answer>..</answer>`` (``answer_tags`` names others); a box inside it is opened
@@ -31,6 +32,7 @@ from ..base import Extraction, Options
 from .anchors import DEFAULT_ANCHORS, Anchored, find_anchors, find_hashes, find_json_field
 from .boxed import find_boxes
 from .claims import Claim, decide
+from .hidden import without_comments
 from .last import last_math, last_number
 from .tags import find_tags
 from .text import plain_latex, unwrap
@@ -43,6 +45,7 @@ Convention = Literal[
 ]
 
 _SHORT = 200
+_MOST = 1_000  # claims to be looked at, from the end
 _PROSE_WORD = re.compile(r"(?<![A-Za-z\\])[A-Za-z]{2,}(?![A-Za-z({])")
 
 
@@ -100,7 +103,8 @@ def final_answer(
         text, left_open = strip_thinking(text)
         if left_open:
             return Extraction("truncated", method="thinking")
-    if not text.strip():
+    whole, text = text, without_comments(text)
+    if not whole.strip():
         return Extraction("none", method="empty")
     finders: dict[Convention, Callable[[], Extraction | None]] = {
         "answer_tag": lambda: _tagged(text, answer_tags),
@@ -108,7 +112,7 @@ def final_answer(
         "json_field": lambda: _announced(text, find_json_field(text, json_field), "json_field"),
         "anchor": lambda: _announced(text, find_anchors(text, anchors), "anchor"),
         "hash": lambda: _announced(text, find_hashes(text), "hash"),
-        "whole": lambda: Extraction("answered", text, "whole"),
+        "whole": lambda: Extraction("answered", whole, "whole"),
         "short": lambda: _short(text),
         "bare": lambda: _bare(text),
         "last_math": lambda: last_math(text),
@@ -125,7 +129,7 @@ def _tagged(text: str, names: tuple[str, ...]) -> Extraction | None:
     blocks = find_tags(text, names)
     if not blocks:
         return None
-    claims = [Claim(block.start, block.end, block.content, block.closed) for block in blocks]
+    claims = [Claim(block.start, block.end, block.content, block.closed) for block in blocks[-_MOST:]]
     extraction = decide(text, claims, "answer_tag")
     inner = _boxed(extraction.text) if extraction.outcome == "answered" else None
     return extraction if inner is None else inner
@@ -135,7 +139,9 @@ def _boxed(text: str) -> Extraction | None:
     boxes = find_boxes(text)
     if not boxes:
         return None
-    return decide(text, [Claim(box.start, box.end, box.content, box.closed) for box in boxes], "boxed", join=True)
+    return decide(
+        text, [Claim(box.start, box.end, box.content, box.closed) for box in boxes[-_MOST:]], "boxed", join=True
+    )
 
 
 def _announced(text: str, found: Sequence[Anchored], method: str) -> Extraction | None:
@@ -146,7 +152,7 @@ def _announced(text: str, found: Sequence[Anchored], method: str) -> Extraction 
 
 def _short(text: str) -> Extraction | None:
     text = text.strip()
-    return Extraction("answered", text, "short") if len(text) <= _SHORT and "\n" not in text else None
+    return Extraction("answered", text, "short") if text and len(text) <= _SHORT and "\n" not in text else None
 
 
 def _bare(text: str) -> Extraction | None:

@@ -8,24 +8,14 @@ from __future__ import annotations
 
 import re
 
-from ..answers.units import unit_of
 from ..base import Extraction
-from .text import fold
+from .prose import last_stated, one_line
+from .surroundings import alters_after, alters_before
 
-__all__ = ["NUMBER", "last_math", "last_number", "last_sentence"]
+__all__ = ["last_math", "last_number", "last_sentence"]
 
 _MAX_SENTENCE = 2_000
 _SENTENCE_BREAK = re.compile(r"[.?!]\s+(?=\S)|[。！？]")
-NUMBER = re.compile(
-    r"(?<![\w.])(?:[-+](?!\d*[-+]))?[$€£¥]?"
-    r"(?:\\[dtc]?frac\{-?\d+\}\{-?\d+\}"
-    r"|(?:\d{1,3}(?:\.\d{3})+,\d+|(?:\d{1,3}(?:,\d{3})+|\d{1,2}(?:,\d{2})+,\d{3})(?!\d)(?:\.\d+)?|\d+(?:\.\d+)?)"
-    r"(?:e[-+]?\d+)?(?: \d+/\d+|/\d+)?|\.\d+)(?:\s?%|\s(?:thousand|million|billion|trillion|percent)\b)?",
-    re.IGNORECASE,
-)
-"""A number in prose, for short texts (a long one would take quadratic time)."""
-_NEXT_WORD = re.compile(r"\s?([A-Za-z°¢€]+)")
-_LIST_GAP = re.compile(r"\s*(?:,|;|/|\||,?\s*(?:and|or|to)\b)\s*[$(]?\s*")
 _FORMULA = re.compile(
     r"\$\$([^$]+)\$\$|\$(?!\s)([^$\n]+)(?<!\s)\$(?!\d)|\\\(((?:[^\\]|\\(?!\)))+)\\\)|\\\[((?:[^\\]|\\(?!\]))+)\\\]"
 )
@@ -43,31 +33,21 @@ def last_sentence(text: str) -> str:
 
 
 def last_number(text: str) -> Extraction:
-    """The last number of the last sentence, with its unit; hedged if it is one of a list of different numbers."""
-    sentence = " ".join(fold(last_sentence(text)).replace("\\%", "%").replace("\\$", "$").split())
-    found = list(NUMBER.finditer(sentence))
-    if not found:
-        return Extraction("none", method="last_number")
-    listed = [found[-1]]
-    for earlier in reversed(found[:-1]):
-        if not _LIST_GAP.fullmatch(sentence, earlier.end(), listed[-1].start()):
-            break
-        listed.append(earlier)
-    texts = tuple(match.group().strip() for match in reversed(listed))
-    if len(set(texts)) > 1:
-        return Extraction("hedged", method="last_number", candidates=texts[-8:])
-    return Extraction("answered", texts[-1] + _unit_after(sentence, found[-1].end()), "last_number")
-
-
-def _unit_after(sentence: str, position: int) -> str:
-    """The word after a number if it is a unit: "20 cents" must not become 20 dollars."""
-    word = _NEXT_WORD.match(sentence, position)
-    return f" {word[1]}" if word and len(word[1]) > 1 and unit_of(word[1]) else ""
+    """The last number that the last sentence states, with its unit; hedged if it is one of a list of numbers."""
+    stated = last_stated(one_line(last_sentence(text)))
+    if stated.problem == "listed":
+        return Extraction("hedged", method="last_number", candidates=stated.numbers)
+    return Extraction("answered" if stated.text else "none", stated.text, "last_number")
 
 
 def last_math(text: str) -> Extraction:
     """The last formula in dollar signs, ``\\(..\\)`` or ``\\[..\\]`` of the last sentence, else its last number."""
-    formulas = _FORMULA.findall(last_sentence(text))
-    if formulas:
-        return Extraction("answered", next(part for part in formulas[-1] if part).strip(), "last_math")
-    return last_number(text)
+    sentence = last_sentence(text)
+    formulas = list(_FORMULA.finditer(sentence))
+    if not formulas:
+        return last_number(text)
+    last = formulas[-1]
+    before, after = one_line(sentence[: last.start()]), one_line(sentence[last.end() :])
+    if alters_before(before) or alters_after(after, formula=True):
+        return Extraction("none", method="last_math")
+    return Extraction("answered", next(part for part in last.groups() if part).strip(), "last_math")

@@ -30,7 +30,9 @@ _END_OF_CLAUSE = re.compile(
     r"[,;:.?!()\[\]—]|\b(?:because|since|as|which|who|where|when|so|given|while|if|after|before|although|but)\b"
 )
 _START_OF_CLAUSE = re.compile(r"[.;:!?]|\b(?:so|but|therefore|thus|hence|because|since|leaving)\b")
-_DENIED = re.compile(r"\b(?:not|never|cannot|neither|nor|wrong|incorrect|false|untrue)\b|n't\b|\bno longer\b")
+_DENIED = re.compile(
+    r"\b(?:not|never|cannot|neither|nor|wrong|incorrect|false|untrue)\b|n't\b|\b(?:no longer|is too)\b"
+)
 _SUPPOSED = re.compile(
     r"\b(?:if|unless|whether|suppose|supposing|assume|assuming|let|imagine|either|or)\b|\\l?or\b|\\vee"
 )
@@ -60,22 +62,24 @@ _BEFORE = _words(
     factor factors divisor divisors divisible digit digits exceeds exceed exceeding reaches without except excluding
     unlike instead between among until til within against or and nor not never cannot but versus vs up out percent
     fraction function max min floor ceil gcd lcm choose raised greater less fewer more bigger smaller higher lower
-    larger near close step question problem equation eq page line part case figure fig table section chapter example
+    larger near close see step question problem equation eq page line part case figure fig table section chapter example
     lemma theorem exercise version attempt try note rule method approach paragraph formula hundred thousand million
     billion trillion pi"""
 )
 _AFTER = _words(
     """squared cubed factorial hundred hundreds thousand thousands million millions billion billions trillion
-    trillions tenth tenths hundredth hundredths thousandth thousandths half halves third thirds fourths fifths sixths
-    sevenths eighths ninths twelfths plus minus mod modulo choose over below under beneath negative multiplied divided
-    raised sqrt root log ln lg sin cos tan pi infinity minimum maximum max tops upwards onwards onward upward higher
-    lower reciprocal inverse not never cannot wrong incorrect false untrue"""
+    trillions tenth tenths hundredth hundredths thousandth thousandths halves thirds fourths fifths sixths sevenths
+    eighths ninths twelfths plus minus mod modulo choose below beneath negative multiplied divided raised sqrt root log
+    ln lg sin cos tan pi infinity minimum maximum max tops upwards onwards onward upward reciprocal inverse not never
+    cannot wrong incorrect false untrue"""
 )
+_RIGHT_AFTER = _AFTER | _words("over under above half third higher lower i e x")
 _ENDS_HARMLESS = frozenset(":=≈~,;.—→⇒)\"'`”_")
 _STARTS_HARMLESS = frozenset(".,;:)\"'`_—(”}¢€£¥′″/-")
 _OPERATORS = frozenset("\\^=+*<>|!&@#≤≥≠±√π")
 _SHORT_WORDS = _words(
-    """of in to by on at as is it we he am pm th st nd rd an so pt qt ha mb gb tb kb db ev cc pc hr if"""
+    """of in to by on at as is it we he am pm th st nd rd an so pt qt ha mb gb tb kb db ev cc pc hr if kwh kmh kph mph
+    bpm rpm ppm pts hrs yrs hp rs"""
 )
 
 
@@ -113,8 +117,11 @@ def _tied(tokens: list[str], follows_number: bool) -> bool:
     return follows_number
 
 
-def alters_after(text: str) -> bool:
-    """Is the number that comes right before ``text`` continued, multiplied, bounded or taken back by it?"""
+def alters_after(text: str, *, formula: bool = False) -> bool:
+    """Is the number that comes right before ``text`` continued, multiplied, bounded or taken back by it?
+
+    What comes before may be a whole ``formula``, about whose variables more may be said.
+    """
     text = text.lower()
     if text[:1].isalnum() and not is_counted(text, glued=True):
         return True
@@ -130,9 +137,9 @@ def alters_after(text: str) -> bool:
         return True
     words = _WORD.findall(clause)
     variables = [word for word in words[1:] if len(word) == 1 and word.isascii() and word not in "ai"]
-    if set(words[:3]) & _AFTER or variables or _OPERATORS & set(clause):
+    if set(words[:3]) & _AFTER or (not formula and (variables or _OPERATORS & set(clause))):
         return True
-    return clause[:1].isalpha() and not is_counted(clause)
+    return not formula and clause[:1].isalpha() and not is_counted(clause)
 
 
 def is_counted(text: str, *, glued: bool = False) -> bool:
@@ -141,7 +148,7 @@ def is_counted(text: str, *, glued: bool = False) -> bool:
     if match is None:
         return False
     word = match.group()
-    if word in _AFTER:
+    if word in _RIGHT_AFTER or re.match(r"\d(?<![23])|\d\d", text[match.end() :]):
         return False
     if not word.isascii() or unit_of(word) or word in _SHORT_WORDS:
         return True

@@ -19,7 +19,7 @@ _SUBSCRIPT_RUN = re.compile("[" + "".join(_SUBSCRIPTS) + "]+")
 _VULGAR = re.compile("[¼-¾⅐-⅞↉]")
 _ROOT = re.compile(r"√\s?(?:\(([^()]*)\)|(\d+|[A-Za-z]))")
 _NON_ASCII = re.compile(r"[^\x00-\x7f]")
-_INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
+_INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u202a-\u202c\u2060-\u2064\ufeff]")
 _LOOK_ALIKES = str.maketrans(
     {
         **dict.fromkeys("\u2010\u2011\u2012\u2013\u2212\ufe63\uff0d", "-"),
@@ -47,9 +47,11 @@ _FONTS = (
 )
 _FONT = re.compile(rf"\\(?:{_FONTS})\s*\{{([^{{}}]*)\}}")
 _SIZE = re.compile(r"\\(?:displaystyle|textstyle|left|right|bigl|bigr|Bigl|Bigr|big|Big|limits)(?![A-Za-z])")
-_COLOUR = re.compile(r"\\(?:color|textcolor)\s*\{[^{}]*\}")
+_COLOUR = re.compile(
+    r"\\(?:color|textcolor)\s*\{(?!\s*(?:white|transparent|none|background|#?f{3}))[^{}]*\}", re.IGNORECASE
+)
 _THIN_SPACE = re.compile(r"\\[,!;:>]|~")
-_WORD = re.compile(r"\w+")
+_SPACE_TO_DROP = re.compile(r"(?<!\d) | (?!\d)")
 
 
 def fold(text: str) -> str:
@@ -117,6 +119,9 @@ def plain_latex(text: str) -> str:
 
 
 def key(text: str, *, keep_case: bool = False) -> str:
-    """A text to compare short answers by: folded, unwrapped, without fonts and spaces, and without case."""
-    text = "".join(unwrap(plain_latex(fold(unwrap(text)))).split())
+    """A text to compare short answers by: folded, unwrapped, without fonts and spaces, and without case.
+
+    A space between two digits stays, since ``1 2`` is not ``12``.
+    """
+    text = _SPACE_TO_DROP.sub("", " ".join(unwrap(plain_latex(fold(unwrap(text)))).split()))
     return text if keep_case else text.casefold()

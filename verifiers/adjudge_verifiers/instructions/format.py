@@ -12,6 +12,7 @@ from adjudge.types import Verdict
 from ..base import Call, Context, Example, NoReference, Options, Verifier
 from ..errors import InvalidOptions
 from ..extract.boxed import find_boxes
+from ..extract.hidden import visible
 from ..registry import register
 
 __all__ = ["Format", "FormatOptions"]
@@ -97,7 +98,7 @@ class Format(Verifier[None, FormatOptions]):
         reward = options.reward_fail
         if options.scoring == "share":
             reward += share * (options.reward_pass - options.reward_fail)
-        blank = not text.strip()
+        blank = not visible(text)
         partial = options.scoring == "share" and met > 0 and not blank
         return Verdict.scored(
             reward, "no_answer" if blank else "partial" if partial else "wrong_format", reason, parts=parts
@@ -130,7 +131,7 @@ def _arrangement(text: str, places: list[tuple[int, int, int, int]], options: Fo
             return f"The blocks must stand one after the other: {', '.join(options.require)}."
         if options.only_blocks and text[position:start].strip():
             return f"Text stands before the block {name!r}, outside any block."
-        if options.nonempty and not text[content:content_end].strip():
+        if options.nonempty and not visible(text[content:content_end]):
             return f"The block {name!r} is empty."
         position = end
     if (options.only_blocks or options.nothing_after) and text[position:].strip():
@@ -152,7 +153,7 @@ def _boxes(text: str, options: FormatOptions) -> list[Check]:
     if options.boxed == "any":
         return []
     boxes = find_boxes(text)
-    whole = all(box.closed and box.content.strip() for box in boxes)
+    whole = all(box.closed and visible(box.content) for box in boxes)
     fits = {"once": len(boxes) == 1, "some": len(boxes) >= 1, "none": not boxes}[options.boxed]
     return [
         (fits and whole, f"There are {len(boxes)} boxes where {options.boxed!r} is demanded, or one is unfinished.")

@@ -10,6 +10,7 @@ from adjudge.types import Category, Verdict
 
 from ..base import Call, Context, Example, NoReference, Options, Verifier
 from ..errors import InvalidOptions, InvalidTask
+from ..extract.hidden import visible
 from ..extract.thinking import strip_thinking
 from ..registry import register
 
@@ -20,7 +21,7 @@ class LengthOptions(Options):
     """What is counted, and where the limits are."""
 
     max_length: int | None = Field(default=None, ge=1, description="The limit, in units.")
-    min_length: int = Field(default=0, ge=0, description="Units that there must be.")
+    min_length: int = Field(default=0, ge=0, description="Units that there must be, runs of white space counted once.")
     buffer: int = Field(
         default=0, ge=0, description="Units before `max_length` within which the reward falls to `penalty` (DAPO)."
     )
@@ -68,7 +69,7 @@ class Length(Verifier[None, LengthOptions]):
         options = call.options
         _check(options)
         length = _length(call)
-        reward = _reward(length, options)
+        reward = _reward(length, _unpadded_length(call, length), options)
         worst = 0.0 if options.mode == "window" else options.penalty
         best = 1.0 if options.mode == "window" else 0.0
         category: Category = "correct" if reward == best else "wrong_format" if reward == worst else "partial"
@@ -102,11 +103,11 @@ def _check(options: LengthOptions) -> None:
         raise InvalidOptions("A penalty of 0 tells no lengths apart.")
 
 
-def _reward(length: int, options: LengthOptions) -> float:
+def _reward(length: int, unpadded: int, options: LengthOptions) -> float:
     if options.mode == "window":
-        within = options.min_length <= length and (options.max_length is None or length <= options.max_length)
+        within = options.min_length <= unpadded and (options.max_length is None or length <= options.max_length)
         return float(within)
-    if length < options.min_length:
+    if unpadded < options.min_length:
         return options.penalty
     return (
         0.0
@@ -124,5 +125,17 @@ def _length(call: Call[None, LengthOptions]) -> int:
                 f"Tokens are to be counted, but options.tokens and metadata[{options.tokens_key!r}] hold no number."
             )
         return count
-    text = call.response if options.text == "all" else strip_thinking(call.response)[0]
+    text = _text(call)
     return len(text) if options.unit == "chars" else len(text.split())
+
+
+def _unpadded_length(call: Call[None, LengthOptions], length: int) -> int:
+    """The length that counts towards ``min_length``: padding is no text. Tokens are taken as they were counted."""
+    if call.options.unit == "tokens" or not call.options.min_length:
+        return length
+    words = [word for word in map(visible, _text(call).split()) if word]
+    return len(" ".join(words)) if call.options.unit == "chars" else len(words)
+
+
+def _text(call: Call[None, LengthOptions]) -> str:
+    return call.response if call.options.text == "all" else strip_thinking(call.response)[0]
