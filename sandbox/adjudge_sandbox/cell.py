@@ -75,7 +75,7 @@ def _limit(spec: JailSpec) -> None:
         resource.RLIMIT_CPU: cpu_s,
         resource.RLIMIT_FSIZE: spec.scratch_mib << 20,
         resource.RLIMIT_NOFILE: _OPEN_FILES,
-        resource.RLIMIT_CORE: 0,
+        resource.RLIMIT_CORE: 1,  # with 0 a host that pipes core dumps to a program would still be made to run it
         resource.RLIMIT_STACK: _STACK_BYTES,
         resource.RLIMIT_MEMLOCK: 64 << 10,
         resource.RLIMIT_MSGQUEUE: 64 << 10,

@@ -1,4 +1,4 @@
-"""Memory and process limits by control groups, version 1 or 2, where this process may make them.
+"""Memory and process limits by control groups, version 1 or 2, where this process may make them; CPU time is counted.
 
 The server makes one group for itself at its start and a numbered child group for every program that runs at once.
 Groups are used again and again: a removed memory group lingers in the kernel until the last page charged to it is gone,
@@ -35,7 +35,8 @@ class Groups:
     kind: str
     """``v1``, ``v2`` or ``rlimits``."""
     folders: dict[str, str]
-    """Controller to folder: ``{"memory": ..., "pids": ...}``; both the same folder in version 2."""
+    """Controller to folder: ``{"memory": ..., "pids": ...}``; both the same folder in version 2. In version 1 also
+    ``cpuacct`` where the host has it."""
     reason: str = ""
     """Why it is no better than ``rlimits``."""
 
@@ -67,10 +68,23 @@ class Slot:
     kind: str
     memory: str
     pids: str
+    cpu: str = ""
 
     def open_procs(self) -> list[int]:
         """Descriptors; a process that writes ``0`` to each of them has moved into the slot."""
-        return [os.open(f"{folder}/cgroup.procs", os.O_WRONLY) for folder in dict.fromkeys((self.memory, self.pids))]
+        folders = dict.fromkeys(filter(None, (self.memory, self.pids, self.cpu)))
+        return [os.open(f"{folder}/cgroup.procs", os.O_WRONLY) for folder in folders]
+
+    def cpu_s(self) -> float | None:
+        """CPU seconds of everything that ever ran here; ``None`` where the kernel does not count them.
+
+        The processes themselves cannot say: a child that nobody waits for (``SIGCHLD`` ignored) is in no sum.
+        """
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            if self.kind == "v1":
+                return int(_read(f"{self.cpu}/cpuacct.usage")) / 1e9 if self.cpu else None
+            return int(_read(f"{self.memory}/cpu.stat").split()[1]) / 1e6
+        return None
 
     def oom_kills(self) -> int:
         """How often the kernel has killed a process here for lack of memory, ever."""
@@ -111,7 +125,7 @@ def slot(config: dict[str, Any], name: str, memory_mib: int, processes: int) -> 
         with contextlib.suppress(OSError):
             _write(f"{memory}/memory.swap.max", "0")
     _write(f"{pids}/pids.max", str(processes))
-    return Slot(config["kind"], memory, pids)
+    return Slot(config["kind"], memory, pids, folders.get("cpuacct", ""))
 
 
 def _limit_v1_memory(folder: str, bytes_: str) -> None:
@@ -172,6 +186,12 @@ def _open_v1() -> Groups:
             os.makedirs(folders[controller], exist_ok=True)
         except OSError as error:
             raise OSError(f"version 1: {error.strerror} in {parent}") from error
+    with contextlib.suppress(OSError):
+        parent = f"{_MOUNT}/cpuacct{own['cpuacct']}".rstrip("/") if "cpuacct" in own else ""
+        if os.path.isdir(parent):
+            _remove_stale(parent)
+            os.makedirs(folder := os.path.join(parent, _own_name()), exist_ok=True)
+            folders["cpuacct"] = folder
     groups = Groups("v1", folders)
     _try_out(groups)
     return groups

@@ -11,7 +11,11 @@ from typing import Any
 
 from .encoding import C128, F64, I64, MAX_DEPTH, MAX_PRECISE_BYTES, U32, Malformed
 
-__all__ = ["Decoder"]
+__all__ = ["MAX_CONTAINERS", "Decoder"]
+
+MAX_CONTAINERS = 1 << 19
+"""An empty set takes five bytes on the way and two hundred here."""
+_DEQUE_WEIGHT = 4
 
 _MAX_SAME_HASH = 500
 
@@ -20,7 +24,8 @@ class Decoder:
     """Turns bytes back into values.
 
     ``handle(decoder, tag)`` reads what the other side's hook wrote; without it handles are malformed. ``references``
-    resolves numbered containers. With ``numbered`` given, every mutable container made is appended to it.
+    resolves numbered containers. With ``numbered`` given, every mutable container made is appended to it. More than
+    ``max_containers`` of those are malformed.
     """
 
     def __init__(
@@ -30,8 +35,10 @@ class Decoder:
         handle: Callable[[Decoder, int], Any] | None = None,
         references: list[Any] | None = None,
         numbered: list[Any] | None = None,
+        max_containers: int | None = None,
     ) -> None:
         self._data = data
+        self._room = max_containers
         self._at = 0
         self._handle = handle
         self._references = references
@@ -73,6 +80,10 @@ class Decoder:
 
     def born(self, container: Any) -> Any:
         """Every new mutable container passes here before it is filled."""
+        if self._room is not None:
+            self._room -= _DEQUE_WEIGHT if type(container) is collections.deque else 1
+            if self._room < 0:
+                raise Malformed("too many lists, sets and dicts")
         if self._numbered is not None:
             self._numbered.append(container)
         return container

@@ -3,7 +3,7 @@
 The examiner's word counts, and only for what it saw: ``FINISHED`` needs its report that the test code ran to its end
 while the program was still alive. When one of the two breaks a limit, the blame follows the work: the examiner is
 charged only for time that it spent by itself (its state page says whether it was waiting), and not when the program had
-sent it much data, because then the program may have made it slow.
+sent it more than small values, because then the program may have made it slow.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import mmap
 import os
+import signal
 import socket
 import time
 from dataclasses import replace
@@ -71,6 +72,7 @@ class Place:
             identity=self.identity,
             extra_fds=extra_fds,
             output_bytes=output_bytes,
+            cpu_s=self.limits.cpu_s,
             quiet=quiet,
         )
 
@@ -119,7 +121,7 @@ class _Watch:
             self._tests.kill()
         if self._tested.done:
             self._tests.kill()
-        waiting, received, _ = STATE.unpack_from(self._state, 0)
+        waiting, _, received, _ = STATE.unpack_from(self._state, 0)
         if not waiting or received != self._received:
             self._received, self._since = received, time.monotonic()
         elif time.monotonic() - self._since > self._wall_s:
@@ -145,7 +147,8 @@ def _judge(
         if tested.flooded or tested.report.cpu_s > limits.cpu_s:
             return _judge_program(tested, limits)
         return Result(_VERDICTS[verdict["verdict"]], str(verdict["detail"])[:MAX_DETAIL])
-    killed_by_us = tests.report.killed == "asked" and not tests.wall_exceeded
+    killed = os.waitstatus_to_exitcode(tests.report.status) == -signal.SIGKILL and not tests.oom_kills
+    killed_by_us = tests.report.killed == "asked" and killed and not tests.wall_exceeded
     if verdict is not None or killed_by_us or tested.flooded:
         return _judge_program(tested, limits)
     return _judge_examiner(tests, limits, examiner_limits, state)
@@ -171,8 +174,8 @@ def _judge_program(tested: Ending, limits: Limits) -> Result:
 
 def _judge_examiner(tests: Ending, limits: Limits, examiner_limits: Limits, state: tuple[Any, ...]) -> Result:
     """The test code broke a limit, or its process died without a word."""
-    waiting, received_bytes, cpu_at_last_word_s = state
-    much = received_bytes > _MUCH_DATA_BYTES
+    waiting, influenced, received_bytes, cpu_at_last_word_s = state
+    much = influenced or received_bytes > _MUCH_DATA_BYTES
     if waiting:
         return Result(Outcome.TIME_LIMIT, f"did not answer within {limits.wall_limit_s:g} s of wall time")
     fault = judge_process(tests, examiner_limits)
@@ -182,4 +185,6 @@ def _judge_examiner(tests: Ending, limits: Limits, examiner_limits: Limits, stat
         busy_alone = fault.outcome is Outcome.MEMORY_LIMIT or alone_s > _OWN_SHARE * examiner_limits.cpu_s
         if much or not (busy_alone or tests.wall_exceeded):
             return Result(fault.outcome, f"{detail} on what the program returned"[:MAX_DETAIL])
+    elif much:
+        return Result(Outcome.FAILED_ASSERT, f"{detail} after what the program returned"[:MAX_DETAIL])
     return Result(Outcome.BAD_TEST, detail[:MAX_DETAIL])

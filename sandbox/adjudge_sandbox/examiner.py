@@ -23,7 +23,7 @@ import types
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
-from . import frames, proxies, shared_names
+from . import frames, influence, proxies, shared_names
 from .process import module_of_test
 from .proxies import NotSupported, Proxy, RemoteIterator
 from .rpc import MAX_REQUEST_BYTES, Disconnected, Peer, is_iterator
@@ -31,9 +31,9 @@ from .values import Malformed, NotPlain, TooLarge
 
 __all__ = ["STATE", "STATE_BYTES", "examine"]
 
-STATE = struct.Struct("<?Qd")
-"""What the runner can see at any time: is it waiting for the program, how many bytes has the program sent, and how many
-CPU seconds had the examiner used when it last talked to it."""
+STATE = struct.Struct("<??Qd")
+"""What the runner can see at any time: is it waiting for the program, has the program sent anything that could make the
+test slow, how many bytes has it sent, and how many CPU seconds had the examiner used when it last talked to it."""
 STATE_BYTES = mmap.PAGESIZE
 _MAX_DETAIL = 1500
 _MAX_LINE = 300
@@ -63,6 +63,7 @@ class _Examination:
         except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError) as error:
             return "bad_test", f"the test code does not compile: {type(error).__name__}: {error}"
         module = module_of_test()
+        influence.watch_unittest(self._peer.note_failed_case)
         try:
             self._provide(module.__dict__, codes)
         except _MissingFunction as error:
@@ -74,11 +75,15 @@ class _Examination:
                 exec(code, module.__dict__)  # noqa: S102 - in the jail
             except SystemExit as stop:
                 if stop.code not in (None, 0, False):
-                    return "failed", f"the test code exits with status {stop.code!r}"
+                    return "failed", f"the test code exits with status {_safe_str(stop)}"
             except BaseException as error:  # noqa: BLE001 - this is what an examination is for
                 return self._classify(error, code.co_filename)
         if self._peer.failed_callback is not None:
             return "failed", self._peer.failed_callback
+        if self._peer.failed_case is not None:
+            return "failed", self._peer.failed_case
+        if not self._peer.consulted:
+            return "bad_test", "the test code ends without having asked anything of the program"
         return "passed", ""
 
     def _provide(self, names: dict[str, Any], codes: list[types.CodeType]) -> None:
@@ -97,16 +102,19 @@ class _Examination:
             return self._remote(error)
         if isinstance(error, AssertionError):
             return "failed", self._assertion(error)
+        if isinstance(error, NotPlain | TooLarge) and self._peer.influenced:
+            return "failed", f"what the program returned cannot be passed on: {error}"
         if isinstance(error, NotSupported | NotPlain | TooLarge):
             return "bad_test", f"the test code does what cannot be done from outside the program: {error}"
         if isinstance(error, NameError) and type(error) is NameError and error.name:
-            if error.name in {path.partition("(")[0] for path in self._bind.values()}:
+            if error.name in {path.partition("(")[0] for path in self._bind.values()} | self._peer.not_found:
                 return "missing", f"The program defines no function {error.name}."
             return "bad_test", f"neither the test code nor the program defines {error.name!r}"
         if isinstance(error, ModuleNotFoundError):
             return "bad_test", f"the test code imports a module that is not here: {error.name}"
         where = f"the {file.strip('<>')} code raised {type(error).__name__}: {_safe_str(error)}"
-        return ("bad_test" if file == "<setup>" else "failed"), f"{where}{self._at(error)}"
+        blameless = file == "<setup>" and not self._peer.consulted
+        return ("bad_test" if blameless else "failed"), f"{where}{self._at(error)}"
 
     def _remote(self, error: BaseException) -> tuple[str, str]:
         kind = "memory" if isinstance(error, MemoryError) else "raised"
@@ -146,13 +154,36 @@ class ExaminerPeer(Peer):
         self._received_bytes = 0
         self._remote: collections.deque[tuple[BaseException, str]] = collections.deque(maxlen=256)
         self._exception_classes: dict[int, tuple[type[Exception], int]] = {}
+        self.made = set()
         self.failed_callback: str | None = None
+        self.failed_case: str | None = None
+        self.not_found: set[str] = set()
+        self.consulted = False
+        """Has the test code called the program, or been given a plain value of it?"""
+        self.influenced = False
+        """Has the program sent anything by which it could make the test slow, or its values impossible to pass on?"""
 
     def request(self, operation: str, *operands: Any) -> Any:
+        self.consulted = self.consulted or operation not in _PREPARATIONS
         try:
-            return super().request(operation, *operands)
+            result = super().request(operation, *operands)
         except Disconnected as error:
             self._end_as_lost(str(error))
+        if operation == "globals":
+            values = [value for value in result.values() if not isinstance(value, _ASKED_LATER)]
+            self.consulted = self.consulted or bool(values)
+            self._look_at(values)
+        elif operation not in _PREPARATIONS:
+            self._look_at(result)
+        return result
+
+    def _look_at(self, value: Any) -> None:
+        if not self.influenced and not influence.is_modest(value):
+            self.influenced = True
+            self.waiting(False)  # the runner must know before the test code goes on with it
+
+    def note_failed_case(self, what: str) -> None:
+        self.failed_case = self.failed_case or what[:_MAX_DETAIL]
 
     def _end_as_lost(self, why: str) -> NoReturn:
         """Without the program there is no examination, whatever the test code would make of an exception."""
@@ -160,7 +191,7 @@ class ExaminerPeer(Peer):
         os._exit(0)
 
     def waiting(self, on: bool) -> None:
-        STATE.pack_into(self._state, 0, on, self._received_bytes, time.process_time())
+        STATE.pack_into(self._state, 0, on, self.influenced, self._received_bytes, time.process_time())
 
     def received(self, size: int) -> None:
         self._received_bytes += size
@@ -210,6 +241,8 @@ class ExaminerPeer(Peer):
             raise Disconnected("a malformed exception")
         name, own, args, text, attributes, described = packed
         kind = own if isinstance(own, type) and issubclass(own, Exception) else proxies.builtin_exception(name)
+        if kind is not None and issubclass(kind, _SILENT):
+            kind = None  # raised in a call, it would end a loop of the test as if that were through
         error: BaseException
         try:
             error = (kind or RuntimeError)(*args)
@@ -242,7 +275,12 @@ class ExaminerPeer(Peer):
         action = _OPERATIONS.get(operation)
         if action is None or not operands or self.kind_exported(operands[0]) is None:
             raise TypeError("this cannot be done to an object of the test")
-        return action(self, *operands)
+        self._look_at(operands[1:])
+        try:
+            return action(self, *operands)
+        except SystemExit:
+            self.failed_callback = self.failed_callback or "a function of the test that the program called has exited"
+            raise
 
 
 class _SolutionModule(types.ModuleType):
@@ -259,6 +297,7 @@ class _SolutionModule(types.ModuleType):
             raise AttributeError(name)
         found = self.__dict__["_peer"].request("globals", [name])
         if name not in found:
+            self.__dict__["_peer"].not_found.add(name)
             raise NameError(f"name {name!r} is not defined", name=name)
         self.__dict__[name] = found[name]
         return found[name]
@@ -308,6 +347,9 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
     "unary": _on_object(lambda target, name: _UNARY[name](target)),
 }
 _FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, types.MethodType)
+_ASKED_LATER = (Proxy, types.ModuleType, type, *_FUNCTIONS)
+_PREPARATIONS = ("globals", "resolve", "public_names")
+_SILENT = (StopIteration, StopAsyncIteration)
 _HIDDEN = (types.ModuleType, types.FrameType, types.CodeType, types.TracebackType, BaseException, mmap.mmap)
 
 

@@ -12,7 +12,7 @@ import select
 import socket
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from . import frames
 from .cgroups import Slot
@@ -24,7 +24,11 @@ __all__ = ["Ending", "Execution", "JailBroken", "memory_file", "wait_for"]
 _CHUNK = 1 << 16
 _PREFIX_BYTES = 12
 _REPORT_SLACK_BYTES = 32 << 20  # for a code object, which is sent before the program runs
+_MAX_FRAMES = 8  # an honest driver sends four at most; each costs us work that no limit of the program counts
 _KILL_TICK_S = 1.0
+_CPU_TICK_S = 0.5
+_CPU_SLACK_S, _CPU_SLACK = 0.2, 1.1
+"""A group also counts the freeing of memory at the end; only what is well above init's own count is time hidden."""
 _KILL_GRACE_S = 20.0
 """How long init may take to report the end of a process that it was asked to kill, before the jail counts as lost."""
 
@@ -109,12 +113,15 @@ class Execution:
         stdin: bytes = b"",
         extra_fds: Sequence[int] = (),
         output_bytes: int,
+        cpu_s: float,
         quiet: bool = False,
     ) -> None:
         """Start it. ``program_fd`` and ``extra_fds`` are copied and remain the caller's. ``quiet``: drop its output."""
         self._jail = jail
         self._group = group
         self._oom_before = group.oom_kills() if group else 0
+        self._cpu_before_s = group.cpu_s() if group else None
+        self._cpu_limit_s = cpu_s
         if group:
             group.reset_peak()
         self._report_socket, theirs = socket.socketpair()
@@ -137,7 +144,7 @@ class Execution:
         for stream in (self._stdout, self._stderr, self._report):
             os.set_blocking(stream.fd, False)
         self._parsed: list[frames.Frame] = []
-        self._buffer = b""
+        self._buffer = bytearray()
         self.garbage = ""
         self.report: Report | None = None
         self.wall_exceeded = False
@@ -165,10 +172,22 @@ class Execution:
             if stream.fd in ready or self.done:
                 stream.drain()
         self._parse()
+        if self.report is None and self._counted_s() > self._cpu_limit_s * _CPU_SLACK + _CPU_SLACK_S:
+            self.kill()
         if self._stdout.flooded or self._stderr.flooded or self._report.flooded or self.garbage:
             self.kill()
         if self._asked_to_kill_at is not None and time.monotonic() - self._asked_to_kill_at > _KILL_GRACE_S:
             raise JailLost("a process does not die")
+
+    @property
+    def counts_cpu(self) -> bool:
+        return self._cpu_before_s is not None
+
+    def _counted_s(self) -> float:
+        """CPU seconds so far by the count of its control group."""
+        if self._group is None or self._cpu_before_s is None:
+            return 0.0
+        return (self._group.cpu_s() or 0.0) - self._cpu_before_s
 
     def kill(self) -> None:
         """Ask init, once, to end the process. Its report follows."""
@@ -187,8 +206,10 @@ class Execution:
             raise JailBroken(str(self._parsed[0].header["why"]))
         kills = self._group.oom_kills() - self._oom_before if self._group else 0
         peak_mib = self._group.peak_mib() if self._group else None
+        counted_s = self._counted_s()
+        hidden = counted_s > self.report.cpu_s * _CPU_SLACK + _CPU_SLACK_S
         return Ending(
-            report=self.report,
+            report=replace(self.report, cpu_s=counted_s) if hidden else self.report,
             frames=self._parsed[1:],
             garbage=self.garbage or ("too much" if self._report.flooded else ""),
             stdout=self._stdout.content(),
@@ -207,7 +228,8 @@ class Execution:
     def _parse(self) -> None:
         if self.garbage or not self._report.parts:
             return
-        self._buffer += b"".join(self._report.parts)
+        for part in self._report.parts:
+            self._buffer += part
         self._report.parts.clear()
         with contextlib.suppress(_Incomplete):
             while True:
@@ -218,15 +240,20 @@ class Execution:
                     return
 
     def _next_frame(self) -> frames.Frame:
+        """Raises :class:`~adjudge_sandbox.frames.FrameError` for what no driver of ours would send."""
         if len(self._buffer) < _PREFIX_BYTES:
             raise _Incomplete
-        head, body = frames.parse_prefix(self._buffer[:_PREFIX_BYTES], self._report.limit)
-        end = _PREFIX_BYTES + head + body
+        if len(self._parsed) >= _MAX_FRAMES:
+            raise frames.FrameError("too many frames")
+        head, body = frames.parse_prefix(bytes(self._buffer[:_PREFIX_BYTES]), self._report.limit)
+        start, end = _PREFIX_BYTES + head, _PREFIX_BYTES + head + body
         if len(self._buffer) < end:
             raise _Incomplete
-        text, rest = self._buffer[_PREFIX_BYTES:end], self._buffer[end:]
-        self._buffer = rest
-        return frames.unpack(text[:head], text[head:])
+        frame = frames.unpack(bytes(self._buffer[_PREFIX_BYTES:start]), bytes(self._buffer[start:end]))
+        del self._buffer[:end]
+        if not all(isinstance(frame.header.get(key, ""), str) for key in ("op", "detail", "why")):
+            raise frames.FrameError("a frame of another make")
+        return frame
 
 
 class _Incomplete(Exception):
@@ -262,7 +289,8 @@ def wait_for(
         for execution in running:
             for fd in execution.sources():
                 poll.register(fd, select.POLLIN)
-        timeout_s = min(left_s, tick_s, *(_KILL_TICK_S for execution in running if execution.dying))
+        ticks = [tick_s, *(_KILL_TICK_S for execution in running if execution.dying)]
+        timeout_s = min(left_s, *ticks, *(_CPU_TICK_S for execution in running if execution.counts_cpu))
         timeout_s = timeout_s if left_s > 0 else _KILL_TICK_S
         ready = {fd for fd, _ in poll.poll(timeout_s * 1000)}
         for execution in running:

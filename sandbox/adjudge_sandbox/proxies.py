@@ -9,6 +9,9 @@ true. So
 * ``<`` and its like do not exist, and arithmetic exists between two proxies only: an expected value is never handed to
   an object of the answer by an operator.
 * ``in`` iterates here and compares here.
+* A question that is answered with yes or no, and that plain values answer (``startswith``, ``isdigit``, ``issubset``),
+  is asked of an object only if the test made it by calling its class. What a function returns has to be such a value to
+  be asked; else an object whose methods all say yes would pass.
 """
 
 from __future__ import annotations
@@ -60,6 +63,17 @@ BINARY: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
+_QUESTIONS = frozenset(
+    name
+    for kind in (str, bytes, set, frozenset, int, float)
+    for name in dir(kind)
+    if name.startswith("is")
+    or name in ("startswith", "endswith", "__contains__", "__lt__", "__le__", "__gt__", "__ge__")
+)
+_HOOKS = ("__array", "__cuda_array", "__dlpack")
+"""By these attributes an object tells numpy and its like where its memory is."""
+
+
 class NotSupported(Exception):
     """The test code does something to an object of the answer that cannot be done from outside."""
 
@@ -73,6 +87,10 @@ class Proxy:
         object.__setattr__(self, "_adjudge", (peer, number, name))
 
     def __getattr__(self, name: str) -> Any:
+        if name in _QUESTIONS or name.startswith(_HOOKS):
+            peer, number, kind = peer_and_number(self)
+            if peer.made is not None and (number not in peer.made or name.startswith(_HOOKS)):
+                raise AttributeError(f"a {kind} that the program returned is not asked for {name}")
         return _ask(self, "get", self, name)
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -156,6 +174,13 @@ class ClassProxy(Proxy):
 
     __slots__ = ()
 
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        made = _ask(self, "call", self, args, kwargs)
+        peer, number, _ = peer_and_number(made) if type(made) is Proxy else (None, 0, "")
+        if peer is not None and peer.made is not None:
+            peer.made.add(number)
+        return made
+
     def __instancecheck__(self, instance: object) -> bool:
         return isinstance(instance, Proxy) and bool(_ask(self, "is_instance", instance, self))
 
@@ -163,6 +188,8 @@ class ClassProxy(Proxy):
         raise NotSupported(f"the test code derives a class from the answer's class {peer_and_number(self)[2]}")
 
     def __or__(self, other: Any) -> Any:
+        if not (other is None or isinstance(other, type | ClassProxy)):
+            return NotImplemented  # a class where a value belongs is the answer's fault
         raise NotSupported("the test code builds a union with a class of the answer")
 
 

@@ -29,7 +29,7 @@ import time
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from .values import Decoder, Encoder, Malformed, NotPlain, TooLarge
+from .values import MAX_CONTAINERS, Decoder, Encoder, Malformed, NotPlain, TooLarge
 
 __all__ = ["MAX_REQUEST_BYTES", "Disconnected", "Peer", "is_iterator"]
 
@@ -44,6 +44,10 @@ class Disconnected(Exception):
 
 class Peer:
     """One end of a conversation."""
+
+    made: set[int] | None = None
+    """Numbers of the other side's objects that this side made by calling a class of theirs, and has not been handed
+    since; ``None`` where it makes no difference."""
 
     def __init__(
         self, sock: socket.socket, *, max_receive_bytes: int, max_send_bytes: int, trusts_references: bool
@@ -127,7 +131,7 @@ class Peer:
             self._serve(body)
 
     def _finish(self, kind: bytes, body: bytes, sent: list[Any]) -> Any:
-        decoder = Decoder(body, handle=self._read_handle, references=sent)
+        decoder = self._decoder(body, references=sent)
         result = self._decode(decoder)
         if not (type(result) is tuple and len(result) == 2 and type(result[1]) is list):
             raise Disconnected("a malformed reply")
@@ -139,12 +143,7 @@ class Peer:
 
     def _serve(self, body: bytes) -> None:
         received: list[Any] = []
-        decoder = Decoder(
-            body,
-            handle=self._read_handle,
-            references=received if self._trusts_references else None,
-            numbered=received,
-        )
+        decoder = self._decoder(body, references=received if self._trusts_references else None, numbered=received)
         request = self._decode(decoder)
         if not (type(request) is tuple and request and type(request[0]) is str):
             raise Disconnected("a malformed request")
@@ -181,9 +180,13 @@ class Peer:
             number, content = update
             if not 0 <= number < len(sent):
                 raise Disconnected("an update of nothing")
-            new = self._decode(Decoder(content, handle=self._read_handle, references=sent))
+            new = self._decode(self._decoder(content, references=sent))
             if not _replace(sent[number], new):
                 raise Disconnected("an update of another type")
+
+    def _decoder(self, body: bytes, **how: Any) -> Decoder:
+        room = None if self._trusts_references else MAX_CONTAINERS
+        return Decoder(body, handle=self._read_handle, max_containers=room, **how)
 
     def _decode(self, decoder: Decoder) -> Any:
         try:
@@ -263,6 +266,8 @@ class Peer:
         if tag != 0x68:  # h
             raise Malformed(f"unknown tag {tag}")
         number, kind, name = decoder.number(), decoder.payload().decode("utf-8", "replace"), decoder.payload()
+        if self.made:
+            self.made.discard(number)  # handed out again, it is what a function returned
         if number not in self._imports:
             self._imports[number] = self.proxy(number, kind, name.decode("utf-8", "replace"))
         return self._imports[number]

@@ -2,9 +2,10 @@
 
 A deny list and not an allow list, because ordinary programs use several hundred calls; the namespaces are the wall, and
 the filter takes away what a wall cannot hold: calls that build new namespaces or mounts, that reach into other
-processes, that are not namespaced at all (vsock, keyrings, the clock), and the large young interfaces that most
-kernel exploits of the last years began with (io_uring, bpf, userfaultfd, perf). A refused call returns EPERM, as it
-would for an ordinary user; a call of another architecture kills the process.
+processes, that are not namespaced at all (vsock, keyrings, the clock, the host's quota of asynchronous input and
+output), and the large young interfaces that most kernel exploits of the last years began with (io_uring, bpf,
+userfaultfd, perf). A refused call returns EPERM, as it would for an ordinary user; a call of another architecture kills
+the process.
 """
 
 from __future__ import annotations
@@ -57,6 +58,7 @@ _DENIED: dict[str, tuple[int | None, int | None]] = {
     "io_uring_setup": (425, 425),
     "io_uring_enter": (426, 426),
     "io_uring_register": (427, 427),
+    "io_setup": (206, 0),
     "add_key": (248, 217),
     "request_key": (249, 218),
     "keyctl": (250, 219),

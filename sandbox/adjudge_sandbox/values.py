@@ -22,17 +22,17 @@ Everything else is :class:`NotPlain`, unless the :class:`Encoder` has a hook tha
 that stands for an object that stays where it is (:mod:`adjudge_sandbox.rpc`).
 
 Sizes are bounded on both sides: bytes, depth, and the number of keys with one hash (integers whose hashes collide would
-make a dictionary quadratic).
+make a dictionary quadratic); where a program's word is read, also the number of containers.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from .decoding import Decoder
+from .decoding import MAX_CONTAINERS, Decoder
 from .encoding import DEFAULT_MAX_BYTES, MAX_DEPTH, Encoder, Malformed, NotPlain, TooLarge
 
-__all__ = ["MAX_DEPTH", "Decoder", "Encoder", "Malformed", "NotPlain", "TooLarge", "decode", "encode"]
+__all__ = ["MAX_CONTAINERS", "MAX_DEPTH", "Decoder", "Encoder", "Malformed", "NotPlain", "TooLarge", "decode", "encode"]
 
 
 def encode(value: Any, *, max_bytes: int = DEFAULT_MAX_BYTES) -> bytes:
@@ -44,9 +44,9 @@ def encode(value: Any, *, max_bytes: int = DEFAULT_MAX_BYTES) -> bytes:
     return bytes(encoder.out)
 
 
-def decode(data: bytes) -> Any:
+def decode(data: bytes, *, max_containers: int | None = None) -> Any:
     """The value in ``data``. Raises :class:`Malformed`, whatever ``data`` is."""
-    decoder = Decoder(data)
+    decoder = Decoder(data, max_containers=max_containers)
     try:
         value = decoder.read()
     except RecursionError:

@@ -15,6 +15,7 @@ kills the jail with it.
 from __future__ import annotations
 
 import asyncio
+import functools
 import heapq
 import logging
 import os
@@ -315,7 +316,8 @@ async def _decode_result(frame: frames.Frame) -> RunResult:
     if header["has_value"]:
         try:
             big = len(encoded) > _BIG_VALUE_BYTES
-            value = await asyncio.to_thread(values.decode, encoded) if big else values.decode(encoded)
+            decode = functools.partial(values.decode, encoded, max_containers=values.MAX_CONTAINERS)
+            value = await asyncio.to_thread(decode) if big else decode()
         except values.Malformed as error:
             outcome, detail = Outcome.BAD_VALUE, f"the returned value is malformed: {error}"
     return RunResult(

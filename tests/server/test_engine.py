@@ -284,3 +284,13 @@ async def test_a_lost_store_loses_no_reward(make_engine: Callable[..., Any]) -> 
             break
     assert engine.state()["store"] != "ok"
     assert (await engine.judge_all([exact("yes")]))[0].reward == 1.0
+
+
+async def test_what_a_short_limit_did_is_not_remembered(engine: Engine) -> None:
+    if engine.sandbox is None:
+        pytest.skip(engine.sandbox_problem)
+    program = "```python\nimport time\ndef f(x):\n    time.sleep(0.6)\n    return 4\n```"
+    for timeout_s, category in ((1.2, "time_limit"), (60.0, "correct"), (1.2, "time_limit")):
+        task = Task(verifier="code", response=program, reference=["assert f(2) == 4"], timeout_s=timeout_s)
+        (verdict,) = await engine.judge_all([task])
+        assert (verdict.status, verdict.category) == ("ok", category), verdict

@@ -10,7 +10,11 @@ from typing import Any
 
 import httpx2
 import pytest
+from starlette.requests import Request
 from starlette.testclient import TestClient
+
+from adjudge_server.http.middleware import RequestContext
+from adjudge_server.metrics import Metrics
 
 RIGHT = {"verifier": "exact_match", "response": "yes", "reference": "yes"}
 WRONG = {**RIGHT, "response": "no"}
@@ -292,3 +296,21 @@ def test_openapi_names_every_body(client: TestClient) -> None:
                 content = operation["requestBody"]["content"]["application/json"]["schema"]
                 assert content["$ref"].rsplit("/", 1)[1] in schemas, path
             assert "default" in operation["responses"]
+
+
+async def test_a_client_that_goes_while_it_sends_is_no_bug() -> None:
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await Request(scope, receive).body()
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.disconnect"}
+
+    metrics, sent = Metrics(), []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    scope = {"type": "http", "method": "POST", "path": "/v1/verify", "headers": [], "query_string": b""}
+    await RequestContext(app, metrics, lambda: False)(scope, receive, send)
+    assert sent == []
+    assert b'"499"' in metrics.render()

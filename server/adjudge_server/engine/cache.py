@@ -27,8 +27,9 @@ def cache_key(job: Job) -> bytes:
     extraction = job.call.extraction
     answer: object = job.call.response if extraction is None else [extraction.outcome, extraction.text]
     metadata = job.call.metadata if job.verifier.reads_metadata else None
+    allowed_s = job.timeout_s if job.lane == "sandbox" else None  # a program's own limits are cut to fit into it
     material = to_json(
-        [job.verifier.name, job.verifier.version, job.call.options, job.reference, answer, metadata],
+        [job.verifier.name, job.verifier.version, job.call.options, job.reference, answer, metadata, allowed_s],
         inf_nan_mode="strings",
         fallback=repr,
     )

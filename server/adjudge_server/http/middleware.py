@@ -12,6 +12,7 @@ from collections.abc import Callable
 from urllib.parse import parse_qs
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ..logs import get_logger
@@ -65,6 +66,8 @@ class RequestContext:
                 await reply(scope, receive, send_with_id)
             else:
                 await self.app(scope, receive, send_with_id)
+        except ClientDisconnect:
+            status = 499  # gone while it was sending its body; nobody is left to answer
         except Exception as error:
             get_logger().error("http.bug", request_id=request_id, exc_info=error)
             if status_sent:

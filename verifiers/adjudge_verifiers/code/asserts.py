@@ -7,21 +7,28 @@ from __future__ import annotations
 
 import ast
 import builtins
+import functools
+import typing
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from .literals import parse_python
+from .standard import WELL_KNOWN
 
 __all__ = [
     "BUILTINS",
     "SimpleAssert",
     "bound_in",
     "called_in",
+    "calls_in",
     "functions_of",
     "helpers_of",
     "imports_of",
     "names_in",
+    "parse",
     "simple_assert",
+    "sorted_out",
     "split_asserts",
     "with_check_call",
 ]
@@ -29,6 +36,7 @@ __all__ = [
 _BROKEN = (SyntaxError, ValueError, MemoryError, RecursionError)
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 BUILTINS = frozenset(dir(builtins))
+_TYPING = frozenset(typing.__all__)
 _SETUP = (ast.Import, ast.ImportFrom, ast.Assign, ast.AnnAssign, *_DEFINITIONS)
 
 
@@ -55,10 +63,24 @@ class SimpleAssert:
 
 
 def parse(code: str) -> ast.Module | None:
+    """The syntax tree, which must not be changed; ``None`` if it is not Python."""
+    return _parse_again(code) if len(code) <= _KEPT_CHARS else _parse(code)
+
+
+def _parse(code: str) -> ast.Module | None:
     try:
         return parse_python(code)
     except _BROKEN:
         return None
+
+
+_KEPT_CHARS = 100_000
+_parse_again = functools.lru_cache(maxsize=8)(_parse)  # a row's texts are looked at from several sides
+
+
+def _walk(code: str | ast.Module) -> Iterator[ast.AST]:
+    tree = parse(code) if isinstance(code, str) else code
+    return ast.walk(tree) if tree is not None else iter(())
 
 
 def with_check_call(test: str) -> str:
@@ -102,16 +124,15 @@ def functions_of(code: str) -> tuple[set[str], str]:
     return {node.name for node in kept}, ast.unparse(ast.Module(list(kept), [])) if kept else ""
 
 
-def names_in(code: str) -> set[str]:
+def names_in(code: str | ast.Module) -> set[str]:
     """Every name that ``code`` mentions."""
-    tree = parse(code)
-    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} if tree else set()
+    return {node.id for node in _walk(code) if isinstance(node, ast.Name)}
 
 
-def bound_in(code: str) -> set[str]:
+def bound_in(code: str | ast.Module) -> set[str]:
     """Every name that ``code`` gives a meaning to, at any depth: definitions, imports, assignments, parameters."""
     found: set[str] = set()
-    for node in ast.walk(parse(code) or ast.Module([], [])):
+    for node in _walk(code):
         if isinstance(node, _DEFINITIONS):
             found.add(node.name)
         elif isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
@@ -125,19 +146,47 @@ def bound_in(code: str) -> set[str]:
     return found
 
 
-def called_in(code: str) -> tuple[set[str], set[str]]:
-    """Names that ``code`` calls and gives no meaning to: those the program under test has to define, and built-in ones.
+def calls_in(code: str | ast.Module) -> set[str]:
+    """Every name that ``code`` calls, or needs as a class (``isinstance``, ``except``, an attribute of ``Colour``)."""
+    found: set[str] = set()
+    for node in _walk(code):
+        if isinstance(node, ast.Call):
+            found |= _names_of(node.func)
+            if _names_of(node.func) & {"isinstance", "issubclass"} and len(node.args) == 2:
+                found |= _class_names(node.args[1])
+            elif isinstance(node.func, ast.Attribute) and node.func.attr in ("raises", "assertRaises") and node.args:
+                found |= _class_names(node.args[0])
+        elif isinstance(node, ast.ExceptHandler) and node.type is not None:
+            found |= _class_names(node.type)
+        elif isinstance(node, ast.Attribute):
+            found |= _class_names(node.value)
+    return found
 
-    A built-in name means the program's own function only if nothing else is called (MBPP asks for a ``sum`` once):
-    otherwise an answer could redefine the ``set`` or ``abs`` that its result is compared with.
+
+def _names_of(*nodes: ast.expr) -> set[str]:
+    return {node.id for node in nodes if isinstance(node, ast.Name)}
+
+
+def _class_names(node: ast.expr) -> set[str]:
+    """Names written as those of classes are, in ``node`` or in a tuple of them."""
+    names = _names_of(*node.elts) if isinstance(node, ast.Tuple) else _names_of(node)
+    return {name for name in names if name[0].isupper() and (len(name) == 1 or not name.isupper())}
+
+
+def called_in(code: str) -> tuple[set[str], set[str]]:
+    """Names that ``code`` needs (:func:`calls_in`) and gives no meaning to.
+
+    First those that the program under test has to define, then built-in ones and those of the standard library that
+    results are compared with. A name of the second kind means the program's own only if nothing else is called (MBPP
+    asks for a ``sum`` once): otherwise an answer could redefine the ``set`` or ``isclose`` that judges its result.
     """
-    tree = parse(code)
-    if tree is None:
-        return set(), set()
-    calls = (node.func for node in ast.walk(tree) if isinstance(node, ast.Call))
-    names = {func.id for func in calls if isinstance(func, ast.Name)}
-    free = names - bound_in(code) if names else names
-    return free - BUILTINS, free & BUILTINS
+    return sorted_out(calls_in(code) - bound_in(code))
+
+
+def sorted_out(free: set[str]) -> tuple[set[str], set[str]]:
+    """Names without a meaning as :func:`called_in` tells them apart."""
+    known = free & (BUILTINS | WELL_KNOWN.keys())
+    return free - known - _TYPING, known
 
 
 def split_asserts(code: str) -> tuple[str, list[str]]:
@@ -160,9 +209,9 @@ def _is_docstring(node: ast.stmt) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
 
 
-def simple_assert(code: str) -> SimpleAssert | None:
+def simple_assert(code: str | ast.Module) -> SimpleAssert | None:
     """``code`` as a call with an expected literal, if that is all it is."""
-    tree = parse(code)
+    tree = parse(code) if isinstance(code, str) else code
     if tree is None or len(tree.body) != 1 or not isinstance(tree.body[0], ast.Assert):
         return None
     test = tree.body[0].test

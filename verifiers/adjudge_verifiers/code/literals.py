@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 __all__ = ["parse_json", "parse_literal", "parse_python", "parse_value", "short"]
 
 _MAX_LITERAL_CHARS = 4_000_000
+_MAX_CODE_CHARS = 1_000_000  # half a second of parsing, in which this process does nothing else
 _MAX_INT_DIGITS = 4_300  # beyond this Python refuses to convert
 
 
@@ -28,6 +29,8 @@ def parse_python(code: str) -> ast.Module:
 
     Raises ``SyntaxError``, ``ValueError``, ``MemoryError`` or ``RecursionError``.
     """
+    if len(code) > _MAX_CODE_CHARS:
+        raise ValueError(f"{len(code):,} characters of code in one piece; {_MAX_CODE_CHARS:,} is the limit")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return ast.parse(code)

@@ -7,16 +7,31 @@ beside the program's, except that an assert which merely compares a call on lite
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import ast
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import overload
 
 from adjudge.types import Trust
 from adjudge_sandbox.base import Examination, FunctionCall, Outcome, Run, RunResult, Script
 
-from .asserts import BUILTINS, bound_in, called_in, functions_of, imports_of, names_in, simple_assert
+from ..errors import InvalidTask
+from .asserts import (
+    BUILTINS,
+    SimpleAssert,
+    bound_in,
+    calls_in,
+    functions_of,
+    imports_of,
+    names_in,
+    parse,
+    simple_assert,
+    sorted_out,
+)
 from .compare import TEXT_TOLERANCE, Profile, Tolerance, difference
 from .program import Assembled, callable_name, defines
 from .reference import AssertTest, CallTest, CodeReference, StdinTest
+from .standard import imports_for, modules_in, with_runner
 from .values import VALUE_TOLERANCE, equal_json, preview
 
 __all__ = ["Check", "Comparison", "plan"]
@@ -49,29 +64,77 @@ class Check:
         return self.run.function if isinstance(self.run, FunctionCall) else type(self.run).__name__
 
 
-def plan(reference: CodeReference, program: Assembled, comparison: Comparison, limit: int | None = None) -> list[Check]:
-    """One check for each of the first ``limit`` tests."""
-    planner = _Planner(reference, program, comparison)
-    return [planner.check(test) for test in reference.tests[:limit]]
+def plan(
+    reference: CodeReference, program: Assembled, comparison: Comparison, limit: int | None = None
+) -> Sequence[Check]:
+    """One check for each of the first ``limit`` tests, made when it is asked for.
+
+    A suite may have a hundred thousand tests of which the first one fails, and all this is done by the process that
+    answers everybody else.
+    """
+    return _Checks(_Planner(reference, program, comparison), reference.tests[:limit])
+
+
+class _Checks(Sequence[Check]):
+    def __init__(self, planner: _Planner, tests: list[StdinTest | CallTest | AssertTest]) -> None:
+        self._planner = planner
+        self._tests = tests
+
+    def __len__(self) -> int:
+        return len(self._tests)
+
+    @overload
+    def __getitem__(self, index: int) -> Check: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Check]: ...
+    def __getitem__(self, index: int | slice) -> Check | Sequence[Check]:
+        if isinstance(index, slice):
+            return [self._planner.check(number, self._tests[number]) for number in range(*index.indices(len(self)))]
+        return self._planner.check(range(len(self))[index], self._tests[index])
+
+
+@dataclass(frozen=True, slots=True)
+class _Study:
+    """What does not depend on the program: one test's code as syntax."""
+
+    code: str
+    """With the calls that a test runner would make."""
+    simple: SimpleAssert | None
+    names: set[str]
+    bound: set[str]
+    calls: set[str]
+    modules: set[str]
+
+
+def _study(number: int, code: str) -> _Study:
+    tree = parse(code) or ast.Module([], [])
+    try:
+        complete = with_runner(code, tree)
+    except ValueError as error:
+        raise InvalidTask(f"Test {number + 1} cannot be run: {error}.") from None
+    return _Study(complete, simple_assert(tree), names_in(tree), bound_in(tree), calls_in(tree), modules_in(tree))
 
 
 class _Planner:
     def __init__(self, reference: CodeReference, program: Assembled, comparison: Comparison) -> None:
+        self.reference = reference
         self.program = program
         self.comparison = comparison
         imports = imports_of(reference.prelude) if reference.prelude else ""
         self.setup = "\n".join(part for part in (imports, reference.setup) if part.strip())
         self.setup_names = bound_in(self.setup) if self.setup else set()
+        self.setup_calls = calls_in(self.setup) if self.setup else set()
+        self.setup_modules = modules_in(parse(self.setup)) if self.setup else set()
         self.helpers = functions_of(reference.prelude)[0] if reference.prelude else set()
         self.functions: dict[str, str] = {}
         self.bind = {"candidate": program.function} if program.function else {}
 
-    def check(self, test: StdinTest | CallTest | AssertTest) -> Check:
+    def check(self, number: int, test: StdinTest | CallTest | AssertTest) -> Check:
         if isinstance(test, StdinTest):
             return self._script(test)
         if isinstance(test, CallTest):
             return self._call(test)
-        return self._assert(test)
+        return self._assert(number, test)
 
     def _script(self, test: StdinTest) -> Check:
         profile, tolerance, expected = self.comparison.profile, self.comparison.text, test.stdout
@@ -101,8 +164,11 @@ class _Planner:
             self.functions[name] = callable_name(self.program.source, name)
         return self.functions[name]
 
-    def _assert(self, test: AssertTest) -> Check:
-        simple = simple_assert(test.code)
+    def _assert(self, number: int, test: AssertTest) -> Check:
+        study = self.reference.studies.get(number)
+        if study is None:
+            study = self.reference.studies[number] = _study(number, test.code)
+        simple = study.simple
         if simple and self._is_programs(simple.root):
 
             def judge(result: RunResult) -> str | None:
@@ -111,12 +177,14 @@ class _Planner:
                 return f"{simple.function} returned {preview(result.value, 100)}: {test.code.strip()[:200]}"
 
             return Check(FunctionCall(simple.function, simple.args, simple.kwargs), judge, preview(simple.expected))
-        trust: Trust = "in_process" if self.helpers & names_in(test.code) else "rules"
+        trust: Trust = "in_process" if self.helpers & study.names else "rules"
         # What the test calls is bound by name, so that a program without it fails, and not the test.
-        called, builtin = called_in(f"{self.setup}\n{test.code}")
-        names = called or {name for name in builtin if defines(self.program.source, name)}
-        bind = {name: name for name in names} | self.bind
-        return Check(Examination(test.code, self.setup, bind), _passed, "", trust)
+        bound = self.setup_names | study.bound
+        called, known = sorted_out((self.setup_calls | study.calls) - bound)
+        own = {name for name in known if name not in BUILTINS or defines(self.program.source, name)}
+        bind = {name: name for name in called or own} | self.bind
+        imports = imports_for(study.modules | self.setup_modules, bound | bind.keys(), known)
+        return Check(Examination(study.code, "\n".join(filter(None, (imports, self.setup))), bind), _passed, "", trust)
 
     def _is_programs(self, name: str) -> bool:
         if name in self.setup_names:

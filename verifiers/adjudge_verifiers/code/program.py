@@ -5,6 +5,7 @@ The answer is looked at by patterns that are anchored to line starts and take li
 
 from __future__ import annotations
 
+import functools
 import re
 from dataclasses import dataclass
 
@@ -27,6 +28,14 @@ from typing import *
 
 _FUTURE = re.compile(r"^[ \t]*from[ \t]+__future__[ \t]+import\b", re.MULTILINE)
 _SOLUTION = re.compile(r"^class[ \t]+Solution\b", re.MULTILINE)
+_DEFINITION = re.compile(
+    r"^(?:async[ \t]+)?(?:def|class)[ \t]+(\w+)"
+    r"|^(\w+)[ \t]*(?::[^=\n]*)?=(?!=)"
+    r"|^(?:from|import)[ \t]([^\n]*)"
+    r"|^[ \t]+(?:async[ \t]+)?def[ \t]+(\w+)",
+    re.MULTILINE,
+)
+_IMPORTED = re.compile(r"\b(\w+)\b[ \t]*(?=$|[,#)])")
 _METHOD = re.compile(r"([A-Za-z_]\w{0,200})(?:\(\))?\.([A-Za-z_]\w{0,200})")
 
 
@@ -43,10 +52,22 @@ class Assembled:
 
 def defines(source: str, name: str) -> bool:
     """Does ``source`` define ``name`` at its top level, as a function, a class, a variable or an import?"""
-    word = re.escape(name)
-    definition = rf"^(?:(?:async[ \t]+)?def|class)[ \t]+{word}\b|^{word}[ \t]*(?::[^=\n]*)?=(?!=)"
-    imported = rf"^(?:from|import)[ \t][^\n]*\b{word}[ \t]*(?:$|[,#)])"
-    return re.search(f"{definition}|{imported}", source, re.MULTILINE) is not None
+    return name in _names_of(source)[0]
+
+
+@functools.lru_cache(maxsize=8)
+def _names_of(source: str) -> tuple[frozenset[str], frozenset[str]]:
+    """Names defined at the top level, and those of indented functions: one pass, however many names are asked for."""
+    top, methods = set(), set()
+    for match in _DEFINITION.finditer(source):
+        defined, assigned, imported, method = match.groups()
+        if imported is not None:
+            top.update(_IMPORTED.findall(imported))
+        elif method is not None:
+            methods.add(method)
+        else:
+            top.add(defined or assigned)
+    return frozenset(top), frozenset(methods)
 
 
 def callable_name(source: str, name: str) -> str:
@@ -61,7 +82,7 @@ def callable_name(source: str, name: str) -> str:
 
 
 def _has_method(source: str, name: str) -> bool:
-    return re.search(rf"^[ \t]+(?:async[ \t]+)?def[ \t]+{re.escape(name)}\b", source, re.MULTILINE) is not None
+    return name in _names_of(source)[1]
 
 
 def assemble(answer: str, reference: CodeReference) -> Assembled:

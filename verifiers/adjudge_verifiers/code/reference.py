@@ -14,13 +14,26 @@ Three kinds of test::
 
 from __future__ import annotations
 
+import keyword
+import re
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    PrivateAttr,
+    Tag,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from ..errors import InvalidReference
 from .layouts import to_native
-from .literals import parse_python
+from .literals import parse_python, short
 
 __all__ = ["AssertTest", "CallTest", "CodeReference", "FunctionSpec", "StdinTest", "Test", "normalise"]
 
@@ -39,7 +52,7 @@ class StdinTest(_Part):
 class FunctionSpec(_Part):
     """A call of one of the program's functions. Without ``function``, the reference's ``fn_name`` is called."""
 
-    function: str | None = None
+    function: Annotated[str | None, AfterValidator(lambda name: _checked_name(name))] = None
     args: list[Any] = Field(default_factory=list, description="JSON values.")
     kwargs: dict[str, Any] = Field(default_factory=dict, description="JSON values.")
 
@@ -94,6 +107,12 @@ class CodeReference(BaseModel):
     )
     language: str | None = Field(default=None, description="Language of the answer; `python` if nothing says else.")
     solution: str | None = Field(default=None, description="A right answer, for checking the data set. Never run.")
+    _studies: dict[int, Any] = PrivateAttr(default_factory=dict)
+
+    @property
+    def studies(self) -> dict[int, Any]:
+        """What :mod:`.plan` found out about single tests, kept for the next answer to them."""
+        return self._studies
 
     @model_validator(mode="before")
     @classmethod
@@ -102,6 +121,11 @@ class CodeReference(BaseModel):
             return value if isinstance(value, cls) else to_native(value)
         except RecursionError:
             raise ValueError("the tests are nested too deeply") from None
+
+    @field_validator("fn_name", "entry_point")
+    @classmethod
+    def _is_named(cls, name: str | None) -> str | None:
+        return _checked_name(name)
 
     @field_validator("setup", "prelude")
     @classmethod
@@ -117,6 +141,19 @@ class CodeReference(BaseModel):
             if isinstance(test, AssertTest):
                 _check_python(test.code, f"test {number}")
         return self
+
+
+_NAME = re.compile(r"[^\W\d]\w{0,199}(?:(?:\(\))?\.[^\W\d]\w{0,199}){0,5}")
+
+
+def _checked_name(name: str | None) -> str | None:
+    """``f``, ``Solution.f`` or ``Solution().f``. Another text names nothing that any answer could define."""
+    if name is None:
+        return None
+    parts = name.replace("()", "").split(".")
+    if not _NAME.fullmatch(name) or any(map(keyword.iskeyword, parts)):
+        raise ValueError(f"{short(name)} is not the name of a function")
+    return name
 
 
 def _check_python(code: str, what: str) -> None:

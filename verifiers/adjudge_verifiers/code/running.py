@@ -8,8 +8,9 @@ is the program's doing, and must not become our time-out, which would free the a
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from adjudge_sandbox.base import Limits, Outcome, Program, RunResult, Sandbox
 
@@ -17,7 +18,7 @@ from ..errors import InvalidTask
 from .plan import Check
 from .scoring import CATEGORY_OF, TestOutcome, early_exit, shown_output
 
-__all__ = ["Budget", "run_checks"]
+__all__ = ["Budget", "fitted", "run_checks"]
 
 _FIRST_CHUNK = 4
 _CHUNK_GROWTH = 4
@@ -36,8 +37,11 @@ class Budget:
 
     @classmethod
     def of(cls, limits: Limits, timeout_s: float) -> Budget:
-        """Half of the verifier's time goes to finished runs; the other half is room for one chunk of the slowest."""
-        return cls(run_s=timeout_s / 2, longest_chunk=max(1, int(timeout_s / 2 / limits.wall_limit_s)))
+        """Half of the verifier's time goes to finished runs; the other half is room for one chunk of the slowest.
+
+        The last run of a chunk may be one that kills itself, and is then run a second time.
+        """
+        return cls(run_s=timeout_s / 2, longest_chunk=max(1, int(timeout_s / 2 / limits.wall_limit_s) - 1))
 
     @property
     def spent(self) -> bool:
@@ -46,6 +50,11 @@ class Budget:
     def charge(self, result: RunResult) -> None:
         self.used_s += max(result.wall_ms, result.cpu_ms) / 1000
         self.time_outs += result.outcome is Outcome.TIME_LIMIT
+
+
+def fitted(limits: Limits, timeout_s: float) -> Limits:
+    """``limits`` under which a program that sleeps meets its own limit before it meets the verifier's."""
+    return replace(limits, wall_s=min(limits.wall_limit_s, timeout_s / 3))
 
 
 async def run_checks(
@@ -66,13 +75,14 @@ async def run_checks(
     chunk = _FIRST_CHUNK if stop_at_failure else budget.longest_chunk
     while len(outcomes) < len(checks):
         start = len(outcomes)
-        if checks[start].target in broken:
-            outcomes.append(_not_run(start, broken[checks[start].target]))
+        if broken and (target := checks[start].target) in broken:
+            outcomes.append(_not_run(start, broken[target]))
             continue
         if budget.spent:
             outcomes += [_out_of_budget(index) for index in range(start, len(checks))]
             break
-        batch = checks[start : start + min(chunk, budget.longest_chunk)]
+        chosen = slice(start, start + min(chunk, budget.longest_chunk))
+        batch = await asyncio.to_thread(checks.__getitem__, chosen)  # which may mean to read a lot of test code
         results = await sandbox.run(program, [check.run for check in batch], limits, stop_at_failure=True)
         if not results:
             raise RuntimeError(f"the sandbox {sandbox.name!r} gave no result for {len(batch)} runs")

@@ -24,7 +24,7 @@ from .examples import EXAMPLES
 from .plan import Comparison, plan
 from .program import assemble
 from .reference import CodeReference
-from .running import Budget, run_checks
+from .running import Budget, fitted, run_checks
 from .scoring import Scoring, score
 
 __all__ = ["Code", "CodeOptions"]
@@ -126,14 +126,16 @@ class Code(Verifier[CodeReference, CodeOptions]):
         language = canonical_language(options.language or reference.language or "python")
         program = assemble(extraction.text, reference)
         checks = plan(reference, program, options.rules, options.test_limit)
-        budget = Budget.of(options.limits, call.timeout_s or self.timeout_s)
+        timeout_s = call.timeout_s or self.timeout_s
+        limits = fitted(options.limits, timeout_s)
+        budget = Budget.of(limits, timeout_s)
         sandbox = ctx.sandbox
         try:
             outcomes = await run_checks(
                 sandbox,
                 Program(program.source, language),
                 checks,
-                options.limits,
+                limits,
                 budget,
                 stop_at_failure=options.scoring == "all",
             )

@@ -53,7 +53,7 @@ _BLANK_LINES = frozenset({"", "\\[", "\\(", "\\begin{aligned}", "```"})
 _SENTENCE_END = re.compile(r"[.?](?=[\s*_$\"')\]]|$)|(?<![\d)}\]$])!(?=\s+[A-Z])|[。！？]")
 _SIGN_OFF = re.compile(r"[.!]?\s{0,8}\bI hope\b", re.IGNORECASE)
 _JSON_SCALAR = re.compile(r'\s{0,64}("(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*|true|false)', re.DOTALL)
-_HASHES = re.compile(r"^[ \t]{0,8}####(?!#)", re.MULTILINE)
+_HASHES = re.compile(r"(?:(?<=\s)|\A)####(?!#)")
 _NUMBER_LIKE = re.compile(r"(?!\d{1,3}[.)]\s)[-+(]?[$€£¥]?[-+(]?(?:\d|\.\d|\\frac)")
 _LEAD_IN = frozenset(
     ("so", "thus", "hence", "therefore", "and", "the", "my", "our", "final", "correct", "that", ",", ";")
@@ -90,9 +90,9 @@ def find_anchors(text: str, anchors: tuple[str, ...] = DEFAULT_ANCHORS) -> list[
 
 
 def find_hashes(text: str) -> list[Anchored]:
-    """What stands on lines that begin with ``####``, the mark of GSM8K; headings in Markdown are left out.
+    """What stands behind ``####``, the mark of GSM8K, to the end of its line; headings in Markdown are left out.
 
-    Such a line is an answer if it is the last line, or if it begins like a number and not like a numbered heading.
+    That is an answer if it is on the last line, or if it begins like a number and not like a numbered heading.
     """
     last = len(text.rstrip())
     matches = list(_HASHES.finditer(text))[-_MOST:]
