@@ -33,6 +33,7 @@ _MAX_MESSAGE = 65536
 _MAX_FDS = 16
 _LONGEST_TICK_S, _SHORTEST_TICK_S, _MEMORY_TICK_S = 0.25, 0.005, 0.02
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+_PF_EXITING = 0x4  # of include/linux/sched.h; in /proc/PID/stat since 2.6
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -150,8 +151,8 @@ class _Watch:
 
     def _kill(self, why: str) -> None:
         self._reap_the_dead()
-        if self._status is not None:
-            return  # it was faster
+        if self._status is not None or _is_exiting(self._pid):
+            return  # it was faster, and how it ended is its own doing (or that of somebody outside)
         self._killed = self._killed or why
         with contextlib.suppress(ProcessLookupError):
             os.kill(self._pid, signal.SIGKILL)
@@ -176,6 +177,13 @@ class _Watch:
         self._peak_mib = max(self._peak_mib, usage.ru_maxrss / 1024)
         if pid == self._pid:
             self._status = status
+
+
+def _is_exiting(pid: int) -> bool:
+    """Is this process on its way out? Its sockets close, and so others hear of it, before it can be waited for."""
+    with contextlib.suppress(OSError, ValueError, IndexError), open(f"/proc/{pid}/stat", "rb") as file:
+        return bool(int(file.read().rpartition(b")")[2].split()[6]) & _PF_EXITING)
+    return False
 
 
 def _own_pages() -> int:

@@ -27,6 +27,8 @@ def short(text: object, limit: int = 60) -> str:
 def parse_python(code: str) -> ast.Module:
     """The syntax tree of a data set's own code, without the warnings that Python may have about its style.
 
+    Not from several threads: CPython's parser counts its depth for all of them together, and raises ``SystemError``.
+
     Raises ``SyntaxError``, ``ValueError``, ``MemoryError`` or ``RecursionError``.
     """
     if len(code) > _MAX_CODE_CHARS:
