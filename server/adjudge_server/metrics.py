@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.openmetrics.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
 
 from adjudge.types import Verdict
 
-__all__ = ["CONTENT_TYPE_LATEST", "Metrics", "generate_latest"]
+__all__ = ["CONTENT_TYPE_LATEST", "Metrics"]
 
 _SECONDS = (0.0001, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100)
 _REWARDS = (-1, -0.5, -0.25, 0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1)

@@ -122,7 +122,7 @@ class Engine:
         }
 
     def children(self) -> list[dict[str, Any]]:
-        """The processes behind this engine, each ``{"lane", "pid", "kill"}``: for tests and for `adjudge doctor`."""
+        """The processes behind this engine, each ``{"lane", "pid", "kill"}``; tests kill them."""
         return self._dispatcher.children() if self._dispatcher else []
 
     # --- submit -----------------------------------------------------------------------------------------------------
