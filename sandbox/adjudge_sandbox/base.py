@@ -5,7 +5,9 @@ for each. Expected outputs are never given: comparison and verdict live with the
 
 Three kinds of run, all on one program in one jail, each in a process of its own that starts from the same clean state:
 
-* :class:`Script` - the program as ``__main__`` with real file descriptors: bytes in on 0, bytes out on 1 and 2.
+* :class:`Script` - the program as ``__main__`` with real file descriptors: bytes in on 0, bytes out on 1 and 2, and
+  files in its working folder. In every language that the host has a toolchain for.
+* :class:`Interaction` - the same, but its two pipes lead to another program (the interactor) in a jail of its own.
 * :class:`FunctionCall` - load the program as a module, call one of its functions with plain values, hand back its
   value as plain data (:mod:`adjudge_sandbox.values`).
 * :class:`Examination` - a piece of *test code* (from the data set) that calls the program's functions and asserts. The
@@ -18,7 +20,7 @@ Outcomes are a closed set in which the program's fault and ours never share a va
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
@@ -26,6 +28,7 @@ from typing import Any, Protocol
 __all__ = [
     "Examination",
     "FunctionCall",
+    "Interaction",
     "Limits",
     "Outcome",
     "Program",
@@ -71,6 +74,8 @@ class Limits:
     """Of stdout and of stderr, each; also of a returned value."""
     scratch_mib: int = 64
     """Size of the writable /tmp."""
+    compile_cpu_s: float = 30.0
+    """Of the compiler, once per program. Its memory is at least what the language's table asks for."""
 
     @property
     def wall_limit_s(self) -> float:
@@ -79,10 +84,16 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """Untrusted source text in ``language``."""
+    """Untrusted source text in ``language`` (a name or an alias of the language table)."""
 
     source: str
     language: str = "python"
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    """Further files of the program, laid beside its source before it is compiled: relative names, ``/`` between
+    folders. Names that lead elsewhere are :class:`~adjudge_sandbox.errors.InvalidProgram`."""
+    build: str | None = None
+    """A shell script that is run once, in the jail, instead of the language's compiler; what it leaves in the folder
+    is the program of every run. For projects."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +101,30 @@ class Script:
     """Run the program with ``stdin``."""
 
     stdin: bytes = b""
+    args: tuple[str, ...] = ()
+    """Its command line, after its own name."""
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    """Laid into its working folder before it starts."""
+    fetch: tuple[str, ...] = ()
+    """Files to bring back after it has ended: regular files only, links are not followed. One that is not there is
+    missing in the result."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interaction:
+    """Run the program against ``interactor``: what one writes to its stdout the other reads from its stdin.
+
+    Each is in a jail of its own, under the same limits. Both results are given: the program's, and the interactor's as
+    its ``partner``. When one has ended, the other sees the end of its input; the wall clock holds for the pair.
+    """
+
+    interactor: Program
+    args: tuple[str, ...] = ()
+    """Of the interactor."""
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    """Of the interactor: the secret input, the answer."""
+    fetch: tuple[str, ...] = ()
+    """Of the interactor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +154,7 @@ class Examination:
     bind: dict[str, str] = field(default_factory=dict)
 
 
-Run = Script | FunctionCall | Examination
+Run = Script | Interaction | FunctionCall | Examination
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,13 +173,28 @@ class RunResult:
     cpu_ms: float = 0.0
     wall_ms: float = 0.0
     peak_memory_mib: float | None = None
+    stdout_truncated: bool = False
+    stderr_truncated: bool = False
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    """What ``fetch`` asked for and was there."""
+    ended_early: bool = False
+    """FunctionCall, Examination: the process ended (``os._exit(0)``, ``sys.exit()``) where the only honest way out is
+    to return."""
+    partner: RunResult | None = None
+    """Interaction: what the interactor did."""
+    isolation: str = "none"
+    """What was in force: ``zygote``, ``jail``, ``container``, ``landlock``, ``none``."""
 
 
 class Sandbox(Protocol):
     """Runs programs. One object serves many concurrent callers."""
 
     name: str
-    """Which backend: ``zygote``, ``jail``, ``container``, ``landlock``, ``none``."""
+    """The strongest isolation that it gives: ``zygote``, ``landlock``, ``none``. Each result says its own."""
+
+    def languages(self) -> tuple[str, ...]:
+        """Canonical names of the languages that it can run here."""
+        ...
 
     async def run(
         self, program: Program, runs: Sequence[Run], limits: Limits, *, stop_at_failure: bool = False
@@ -157,6 +207,7 @@ class Sandbox(Protocol):
         Raises (all of :mod:`adjudge_sandbox.errors`):
             UnsupportedLanguage: no backend here runs ``program.language``.
             SandboxUnavailable: no jail could be made, or it was lost from outside more than once. Retry later.
+            SandboxOverloaded: twice a run waited for a core until its wall clock ran out. Retry later.
         """
         ...
 

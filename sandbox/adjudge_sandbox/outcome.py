@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .base import Limits, Outcome
-from .execution import Ending
+from .supervisor.execution import Ending
 
 __all__ = [
     "MAX_DETAIL",

@@ -14,9 +14,9 @@ import traceback
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
-from . import cgroups, rootfs, seccomp
-from . import namespaces as ns
-from .jail import Identity
+from .kernel import cgroups, rootfs, seccomp
+from .kernel import namespaces as ns
+from .supervisor.jail import Identity
 
 __all__ = ["Probe", "probe"]
 

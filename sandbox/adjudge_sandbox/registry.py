@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 
+from .backends.zygote import ZygoteSandbox
 from .base import Sandbox
 from .errors import SandboxUnavailable
-from .zygote import ZygoteSandbox
 
 __all__ = ["BACKENDS", "open_sandbox"]
 

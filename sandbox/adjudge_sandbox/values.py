@@ -19,7 +19,7 @@ numpy scalar, numpy array                 a number, nested lists
 ========================================  ============================================================
 
 Everything else is :class:`NotPlain`, unless the :class:`Encoder` has a hook that turns it into a *handle*, a number
-that stands for an object that stays where it is (:mod:`adjudge_sandbox.rpc`).
+that stands for an object that stays where it is (:mod:`adjudge_sandbox.python.rpc`).
 
 Sizes are bounded on both sides: bytes, depth, and the number of keys with one hash (integers whose hashes collide would
 make a dictionary quadratic); where a program's word is read, also the number of containers.

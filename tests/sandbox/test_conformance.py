@@ -7,10 +7,10 @@ import sys
 import pytest
 import pytest_asyncio
 
+from adjudge_sandbox.backends.zygote import ZygoteSandbox
 from adjudge_sandbox.base import FunctionCall, Limits, Program, Script
 from adjudge_sandbox.conformance import Check, find_problem, load_checks
 from adjudge_sandbox.errors import InvalidProgram, SandboxUnavailable, UnsupportedLanguage
-from adjudge_sandbox.zygote import ZygoteSandbox
 
 one_loop = pytest.mark.asyncio(loop_scope="module")
 _BACKENDS = ("zygote", "none")
@@ -112,7 +112,7 @@ _AS_USER = """
 import asyncio, sys
 from adjudge_sandbox.conformance import find_problem, load_checks
 from adjudge_sandbox.errors import SandboxUnavailable
-from adjudge_sandbox.zygote import ZygoteSandbox
+from adjudge_sandbox.backends.zygote import ZygoteSandbox
 
 async def main():
     sandbox = ZygoteSandbox()

@@ -7,9 +7,9 @@ import struct
 import pytest
 import pytest_asyncio
 
+from adjudge_sandbox.backends.zygote import ZygoteSandbox
 from adjudge_sandbox.base import Examination, Limits, Outcome, Program
 from adjudge_sandbox.errors import SandboxUnavailable
-from adjudge_sandbox.zygote import ZygoteSandbox
 
 one_loop = pytest.mark.asyncio(loop_scope="module")
 _LIMITS = Limits(cpu_s=1.0, wall_s=4.0, output_kib=256)

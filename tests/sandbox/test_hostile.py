@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from adjudge_sandbox.backends.zygote import ZygoteSandbox
 from adjudge_sandbox.base import Examination, FunctionCall, Limits, Outcome, Program, Script
 from adjudge_sandbox.conformance import run_of, text_of
 from adjudge_sandbox.errors import SandboxUnavailable
-from adjudge_sandbox.zygote import ZygoteSandbox
 
 one_loop = pytest.mark.asyncio(loop_scope="module")
 FINISHED = Outcome.FINISHED

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from adjudge_sandbox.backends.zygote import ZygoteSandbox
 from adjudge_sandbox.base import Examination, FunctionCall, Limits, Outcome, Program, Script
 from adjudge_sandbox.errors import SandboxUnavailable
-from adjudge_sandbox.zygote import ZygoteSandbox
 
 _LIMITS = Limits(cpu_s=5.0, wall_s=60.0)
 _AT_ONCE = 6

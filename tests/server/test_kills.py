@@ -63,13 +63,13 @@ def descendants() -> dict[int, list[int]]:
 def victims(kind: str) -> list[int]:
     """What there is to kill of ``kind``: nurseries are our children, workers and supervisors theirs, jails theirs."""
     levels = descendants()
-    sandbox = {pid for pid in levels[1] if b"adjudge_sandbox.runner" in cmdline(pid)}
+    sandbox = {pid for pid in levels[1] if b"adjudge_sandbox.supervisor.runner" in cmdline(pid)}
     if kind == "nursery":
         return [pid for pid in levels[1] if b"adjudge_sandbox.nursery" in cmdline(pid)]
     if kind == "cpu worker":
         return [pid for pid in levels[2] if b"cpu_worker" in cmdline(pid)]
     if kind == "sandbox supervisor":
-        return [pid for pid in levels[2] if b"adjudge_sandbox.runner" in cmdline(pid)]
+        return [pid for pid in levels[2] if b"adjudge_sandbox.supervisor.runner" in cmdline(pid)]
     assert sandbox or kind == "jail"
     return [pid for depth in range(3, 8) for pid in levels[depth]]
 

@@ -30,6 +30,9 @@ class Scripted:
         self.calls: list[int] = []
         self.seen = 0
 
+    def languages(self) -> tuple[str, ...]:
+        return ("python",)
+
     async def start(self) -> None: ...
 
     async def stop(self) -> None: ...

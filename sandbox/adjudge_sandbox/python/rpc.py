@@ -10,13 +10,14 @@ Requests nest: whoever waits for a reply serves the other side's requests meanwh
 passes as an argument can be called back.
 
 Plain data crosses by value (:mod:`adjudge_sandbox.values`). Everything else crosses as a *handle*: a number that its
-owner knows; the other side holds a proxy (:mod:`adjudge_sandbox.proxies`) that turns what is done to it into requests.
+owner knows; the other side holds a proxy (:mod:`adjudge_sandbox.python.proxies`) that turns what is done to it into
+requests.
 Lists, dicts, sets, bytearrays and deques in a request are numbered in the order in which they are met; a reply carries
 the new content of those that the operation changed, and they are updated in place, so that functions which work in
 place can be examined.
 
 What differs between the two sides, namely what may be exported, which operations the other side may ask for, and how
-its exceptions are made, is in :mod:`adjudge_sandbox.candidate` and :mod:`adjudge_sandbox.examiner`.
+its exceptions are made, is in :mod:`adjudge_sandbox.python.candidate` and :mod:`adjudge_sandbox.python.examiner`.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ import time
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from .values import MAX_CONTAINERS, Decoder, Encoder, Malformed, NotPlain, TooLarge
+from ..values import MAX_CONTAINERS, Decoder, Encoder, Malformed, NotPlain, TooLarge
 
 __all__ = ["MAX_REQUEST_BYTES", "Disconnected", "Peer", "is_iterator"]
 

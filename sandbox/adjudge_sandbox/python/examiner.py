@@ -23,11 +23,12 @@ import types
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
-from . import frames, influence, proxies, shared_names
+from .. import frames
+from ..values import Malformed, NotPlain, TooLarge
+from . import influence, proxies, shared_names
 from .process import module_of_test
 from .proxies import NotSupported, Proxy, RemoteIterator
 from .rpc import MAX_REQUEST_BYTES, Disconnected, Peer, is_iterator
-from .values import Malformed, NotPlain, TooLarge
 
 __all__ = ["STATE", "STATE_BYTES", "examine"]
 

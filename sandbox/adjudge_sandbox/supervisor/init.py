@@ -5,7 +5,7 @@ output passes through it. When the child that a run started has ended, everythin
 before the report goes out, so that the next run meets nobody.
 
 CPU time is that of all processes of the run together. The kernel's own limit (RLIMIT_CPU, set in
-:mod:`adjudge_sandbox.cell`) stands behind it, one second above.
+:mod:`adjudge_sandbox.supervisor.cell`) stands behind it, one second above.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ import time
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, NoReturn
 
+from ..kernel import namespaces as ns
 from . import cell
-from . import namespaces as ns
 
 if TYPE_CHECKING:
     from .jail import JailSpec

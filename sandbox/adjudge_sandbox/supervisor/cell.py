@@ -16,15 +16,17 @@ import shutil
 import tempfile
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from . import driver, frames, rootfs, seccomp
-from . import namespaces as ns
+from .. import frames
+from ..kernel import namespaces as ns
+from ..kernel import rootfs, seccomp
+from ..python import driver
 
 if TYPE_CHECKING:
     from .jail import JailSpec
 
 __all__ = ["enter", "make_scratch", "remove_scratch"]
 
-from .process import REPORT_FD
+from ..python.process import REPORT_FD
 
 _NOBODY = 65534
 _STACK_BYTES = 112 << 20  # an interpreter started with the usual 8 MiB has room for 128 MiB

@@ -20,7 +20,7 @@ import types
 import warnings
 from dataclasses import dataclass
 
-from . import frames
+from .. import frames
 
 __all__ = [
     "PROGRAM_FD",

@@ -8,8 +8,8 @@
 The runner holds a :class:`Jail`. Killing its first process kills everything in it, whatever it forked, and everything
 dies in the same way when the runner does. The runner asks over one socket: each request names a role and carries the
 descriptors that the child shall have; each report says how the child ended and what it used. Init
-(:mod:`adjudge_sandbox.init`) keeps the rights that it needs for making a fresh ``/tmp`` for every run, and is given
-nothing that an answer wrote.
+(:mod:`adjudge_sandbox.supervisor.init`) keeps the rights that it needs for making a fresh ``/tmp`` for every run, and
+is given nothing that an answer wrote.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ import traceback
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from . import init, rootfs
-from . import namespaces as ns
+from ..kernel import namespaces as ns
+from ..kernel import rootfs
+from . import init
 
 __all__ = ["NOBODY", "Identity", "Jail", "JailLost", "JailRefused", "JailSpec"]
 

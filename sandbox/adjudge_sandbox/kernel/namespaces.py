@@ -1,7 +1,7 @@
 """The kernel calls of a jail, by ctypes on the C library: unshare, mount, pivot_root, capabilities, prctl.
 
 Each function is one call that raises ``OSError`` when the kernel refuses. Nothing here knows what a jail looks like;
-that is :mod:`adjudge_sandbox.rootfs` and :mod:`adjudge_sandbox.jail`.
+that is :mod:`adjudge_sandbox.kernel.rootfs` and :mod:`adjudge_sandbox.supervisor.jail`.
 """
 
 from __future__ import annotations
@@ -219,7 +219,7 @@ def die_with_parent() -> None:
 
 
 def set_seccomp(option: int, mode: int, program: int) -> None:
-    """Install the filter at the address ``program``; see :mod:`adjudge_sandbox.seccomp`."""
+    """Install the filter at the address ``program``; see :mod:`adjudge_sandbox.kernel.seccomp`."""
     zero = ctypes.c_ulong(0)
     _check(_libc().prctl(option, ctypes.c_ulong(mode), ctypes.c_ulong(program), zero, zero), "seccomp")
 

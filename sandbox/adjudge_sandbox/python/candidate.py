@@ -18,12 +18,13 @@ import types
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from . import frames, proxies, shared_names
+from .. import frames
+from ..values import Encoder, Malformed, NotPlain, TooLarge
+from . import proxies, shared_names
 from .call import Missing, describe, resolve
 from .process import Loaded, allow_for_our_frames, flush, module_of
 from .proxies import BINARY, UNARY, Proxy
 from .rpc import Disconnected, Peer, is_iterator
-from .values import Encoder, Malformed, NotPlain, TooLarge
 
 __all__ = ["serve"]
 

@@ -17,14 +17,15 @@ import socket
 from dataclasses import replace
 from typing import Any
 
-from . import cgroups, frames, seccomp
-from . import namespaces as ns
-from .base import Limits, Outcome
+from .. import frames
+from ..base import Limits, Outcome
+from ..kernel import cgroups, seccomp
+from ..kernel import namespaces as ns
+from ..outcome import Result, judge_call, judge_script, killed_from_outside
+from ..python.process import pack_program
 from .examination import Place, examiner_limits_of, run_examination
 from .execution import Ending, Execution, JailBroken, memory_file, wait_for
 from .jail import NOBODY, Identity, Jail, JailLost, JailRefused, JailSpec
-from .outcome import Result, judge_call, judge_script, killed_from_outside
-from .process import pack_program
 
 __all__ = ["run_answer", "warm"]
 

@@ -14,8 +14,8 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from . import frames
-from .cgroups import Slot
+from .. import frames
+from ..kernel.cgroups import Slot
 from .init import Report
 from .jail import Identity, Jail, JailLost
 
@@ -165,7 +165,7 @@ class Execution:
         return [self._jail.fileno(), *streams]
 
     def pump(self, ready: set[int]) -> None:
-        """Handle what is readable. Raises :class:`~adjudge_sandbox.jail.JailLost`."""
+        """Handle what is readable. Raises :class:`~adjudge_sandbox.supervisor.jail.JailLost`."""
         if self._jail.fileno() in ready:
             self.report = self._jail.report()
         for stream in (self._stdout, self._stderr, self._report):

@@ -23,11 +23,12 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from . import cgroups, frames, rootfs, values
-from .base import Examination, FunctionCall, Limits, Outcome, Program, Run, RunResult, Script
-from .errors import InvalidProgram, SandboxUnavailable, UnsupportedLanguage
-from .examination import examiner_limits_of
-from .nursery import Child, Nursery
+from .. import frames, values
+from ..base import Examination, FunctionCall, Limits, Outcome, Program, Run, RunResult, Script
+from ..errors import InvalidProgram, SandboxUnavailable, UnsupportedLanguage
+from ..kernel import cgroups, rootfs
+from ..nursery import Child, Nursery
+from ..supervisor.examination import examiner_limits_of
 
 __all__ = ["PRELOAD", "ZygoteSandbox"]
 
@@ -136,9 +137,9 @@ class ZygoteSandbox:
             raise SandboxUnavailable(str(error)) from error
         config = {"plan": self._plan, "cgroups": self._groups.as_config()}
         self._nursery = Nursery(
-            "adjudge_sandbox.runner:run_answer",
+            "adjudge_sandbox.supervisor.runner:run_answer",
             preload=self._preload,
-            warm="adjudge_sandbox.runner:warm",
+            warm="adjudge_sandbox.supervisor.runner:warm",
             config=config,
             name="the nursery of the sandbox",
             env=_clean_environment(),
@@ -182,6 +183,10 @@ class ZygoteSandbox:
     def nursery_pid(self) -> int | None:
         """Pid of the warm process."""
         return self._nursery.pid if self._nursery is not None else None
+
+    def languages(self) -> tuple[str, ...]:
+        """Python only."""
+        return ("python",)
 
     async def run(
         self, program: Program, runs: Sequence[Run], limits: Limits, *, stop_at_failure: bool = False

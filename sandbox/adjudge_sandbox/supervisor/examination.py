@@ -17,13 +17,13 @@ import time
 from dataclasses import replace
 from typing import Any
 
-from . import frames
-from .base import Limits, Outcome
-from .cgroups import Slot
-from .examiner import STATE, STATE_BYTES
+from .. import frames
+from ..base import Limits, Outcome
+from ..kernel.cgroups import Slot
+from ..outcome import MAX_DETAIL, Result, judge_compilation, judge_process, killed_from_outside
+from ..python.examiner import STATE, STATE_BYTES
 from .execution import Ending, Execution, memory_file, wait_for
 from .jail import Identity, Jail
-from .outcome import MAX_DETAIL, Result, judge_compilation, judge_process, killed_from_outside
 
 __all__ = ["Place", "examiner_limits_of", "run_examination"]
 

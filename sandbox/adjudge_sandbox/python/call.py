@@ -8,7 +8,7 @@ import socket
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from . import frames, values
+from .. import frames, values
 from .process import Loaded, flush, module_of
 
 __all__ = ["Missing", "call", "describe", "resolve"]

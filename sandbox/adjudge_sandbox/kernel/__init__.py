@@ -1,0 +1,1 @@
+"""The kernel's mechanisms, one module each; none knows what a jail looks like."""
