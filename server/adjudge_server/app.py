@@ -17,10 +17,26 @@ from .engine import Engine
 from .http import problems
 from .http.disconnect import ClientGone
 from .http.middleware import Authentication, BodyLimit, RequestContext
-from .http.routes import catalogue, health, openrlhf, preflight, rows, slime, verify
+from .http.routes import (
+    catalogue,
+    health,
+    open_instruct,
+    open_r1,
+    openrlhf,
+    piston,
+    preflight,
+    rows,
+    sandboxfusion,
+    sandboxfusion_submit,
+    slime,
+    verify,
+)
 from .settings import Settings
 
 __all__ = ["create_app"]
+
+_COMPAT = (openrlhf, slime, sandboxfusion, sandboxfusion_submit, piston, open_instruct, open_r1)
+"""Routes that speak other systems' wire formats."""
 
 _DESCRIPTION = """Judges answers of language models and returns rewards that a trainer can trust.
 
@@ -52,7 +68,7 @@ def create_app(settings: Settings, engine: Engine | None = None) -> FastAPI:
         redoc_url=None,
     )
     app.state.engine = judge
-    for module in (verify, rows, preflight, catalogue, openrlhf, slime, health):
+    for module in (verify, rows, preflight, catalogue, *_COMPAT, health):
         app.include_router(module.router)
     problems.install(app)
 
@@ -75,7 +91,7 @@ def _openapi(app: FastAPI) -> dict[str, object]:
         )
         models = schema.setdefault("components", {}).setdefault("schemas", {})
         bodies: list[type[BaseModel]] = [Task, BatchRequest, StreamItem, Message, ContentPart, problems.ProblemDetails]
-        bodies += [*rows.BODIES, *preflight.BODIES, *openrlhf.BODIES, *slime.BODIES]
+        bodies += [*rows.BODIES, *preflight.BODIES, *(body for module in _COMPAT for body in module.BODIES)]
         for model in bodies:
             described = model.model_json_schema(ref_template="#/components/schemas/{model}")
             models.update(described.pop("$defs", {}))

@@ -105,7 +105,9 @@ async def _run_a_program(settings: Settings) -> Check:
 
     wanted = settings.sandbox
     try:
-        sandbox = await open_sandbox(require=wanted.require_isolation or None, allow_none=wanted.allow_none)
+        sandbox = await open_sandbox(
+            wanted.backend, require=wanted.require_isolation or "none", allow_none=wanted.allow_none
+        )
     except SandboxError as error:
         return Check(name="sandbox", state="failure", detail="no program can be run in isolation", fix=str(error))
     try:

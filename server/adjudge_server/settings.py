@@ -123,15 +123,24 @@ class StoreSettings(_Section):
         return self.url or f"sqlite:///{_state_directory() / 'adjudge' / 'verdicts.sqlite3'}"
 
 
+Backend = Literal["auto", "zygote", "landlock", "none"]
+
+
 class SandboxSettings(_Section):
     """``[sandbox]``: how programs are held."""
 
     enabled: bool = Field(
         default=True, description="Run programs at all. Off: verifiers that need it are `unavailable`."
     )
-    require_isolation: str = Field(
+    backend: Backend = Field(
+        default="auto",
+        description="What holds programs. `auto`: the strongest that works here of `zygote` and `landlock` (and "
+        "`none`, if it is allowed).",
+    )
+    require_isolation: Literal["", "none", "landlock", "jail", "zygote", "container"] = Field(
         default="",
-        description="Refuse to start unless the sandbox is of this kind (`zygote`, ...). Empty: the best there is.",
+        description="Refuse to start below this level: `landlock`, or `jail` (the same level as `zygote`: namespaces "
+        "and a root of its own) or `container`. Empty: whatever there is.",
     )
     allow_none: bool = Field(
         default=False,

@@ -12,7 +12,7 @@ from pydantic_core import PydanticSerializationError, to_json
 
 from adjudge.types import Verdict
 
-__all__ = ["verdict_json"]
+__all__ = ["to_wire", "verdict_json"]
 
 
 def verdict_json(verdict: Verdict) -> bytes:
@@ -21,6 +21,14 @@ def verdict_json(verdict: Verdict) -> bytes:
         return verdict.model_dump_json().encode()
     except PydanticSerializationError:
         return to_json(_clean(verdict.model_dump()), inf_nan_mode="null", fallback=lambda value: _clean(repr(value)))
+
+
+def to_wire(value: Any) -> bytes:
+    """Plain values as UTF-8 JSON; lone surrogates become `?`."""
+    try:
+        return to_json(value)
+    except PydanticSerializationError:
+        return to_json(_clean(value), inf_nan_mode="null")
 
 
 def _clean(value: Any) -> Any:

@@ -17,7 +17,7 @@ TASKS = 500
 KILLS = 4
 """Of each kind."""
 
-SCRIPT = "import sys\nn = int(sys.stdin.read())\nprint(sum(i * i for i in range(n)))"
+SCRIPT = "import sys, time\ntime.sleep(0.03)\nn = int(sys.stdin.read())\nprint(sum(i * i for i in range(n)))"
 TESTS = {"tests": [{"stdin": str(n), "stdout": str(sum(i * i for i in range(n)))} for n in (3, 20_000, 5)]}
 
 
@@ -60,18 +60,23 @@ def descendants() -> dict[int, list[int]]:
     return levels
 
 
+KINDS = ("cpu worker", "jail", "keeper", "runner", "zygote", "nursery")
+
+
 def victims(kind: str) -> list[int]:
-    """What there is to kill of ``kind``: nurseries are our children, workers and supervisors theirs, jails theirs."""
+    """What there is to kill of ``kind``. Nurseries and zygotes are our children; the others descend from them."""
     levels = descendants()
-    sandbox = {pid for pid in levels[1] if b"adjudge_sandbox.supervisor.runner" in cmdline(pid)}
     if kind == "nursery":
-        return [pid for pid in levels[1] if b"adjudge_sandbox.nursery" in cmdline(pid)]
+        return [pid for pid in levels[1] if b"adjudge_sandbox.supervisor.zygote" not in cmdline(pid)]
+    if kind == "zygote":
+        return [pid for pid in levels[1] if b"adjudge_sandbox.supervisor.zygote" in cmdline(pid)]
     if kind == "cpu worker":
         return [pid for pid in levels[2] if b"cpu_worker" in cmdline(pid)]
-    if kind == "sandbox supervisor":
+    if kind == "runner":
         return [pid for pid in levels[2] if b"adjudge_sandbox.supervisor.runner" in cmdline(pid)]
-    assert sandbox or kind == "jail"
-    return [pid for depth in range(3, 8) for pid in levels[depth]]
+    if kind == "keeper":
+        return [pid for pid in levels[3] if b"adjudge_sandbox.supervisor.zygote" in cmdline(pid)]
+    return levels[4]
 
 
 def cmdline(pid: int) -> bytes:
@@ -83,7 +88,7 @@ def cmdline(pid: int) -> bytes:
 async def kill_around(done: asyncio.Event, killed: Counter[str]) -> None:
     choose = random.Random(7)
     while not done.is_set():
-        for kind in ("cpu worker", "jail", "sandbox supervisor", "nursery"):
+        for kind in KINDS:
             if killed[kind] < KILLS and (pids := victims(kind)):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(choose.choice(pids), signal.SIGKILL)
@@ -99,7 +104,7 @@ async def test_kills_in_the_middle_of_a_batch(engine: Engine) -> None:
     verdicts = await engine.judge_all(tasks)
     done.set()
     await killer
-    assert set(killed) == {"cpu worker", "jail", "sandbox supervisor", "nursery"}, killed
+    assert set(killed) == set(KINDS), killed
     assert len(verdicts) == TASKS
     for verdict, reward in zip(verdicts, expected, strict=True):
         assert verdict.status in ("ok", "unavailable"), verdict

@@ -48,7 +48,7 @@ def serve(
     cpu_workers: Annotated[int | None, typer.Option(help="Processes of the `cpu` lane. Default: cores.")] = None,
     sandbox_slots: Annotated[int | None, typer.Option(help="Programs that run at once. Default: cores.")] = None,
     require_isolation: Annotated[
-        str | None, typer.Option(metavar="KIND", help="Do not start unless the sandbox is of this kind.")
+        str | None, typer.Option(metavar="LEVEL", help="Do not start below this: landlock, jail, zygote or container.")
     ] = None,
     allow_no_isolation: Annotated[
         bool | None, typer.Option("--allow-no-isolation", help="Run programs unprotected if nothing better is there.")

@@ -19,7 +19,7 @@ from adjudge.types import Verdict
 
 from .job import Job
 
-__all__ = ["Flights", "VerdictCache", "cache_key"]
+__all__ = ["Flights", "VerdictCache", "again", "cache_key", "copied"]
 
 
 def cache_key(job: Job) -> bytes:
@@ -108,3 +108,26 @@ class Flights:
 
         waiter.add_done_callback(gone)
         return waiter
+
+
+def again(verdict: Verdict) -> Verdict:
+    """A copy of a verdict that is known: nothing ran, nothing waited."""
+    copy = verdict.model_copy(deep=True)
+    copy.cached = copy.ok
+    copy.timing.queue_ms = copy.timing.run_ms = 0.0
+    return copy
+
+
+def copied(shared: asyncio.Future[Verdict]) -> asyncio.Future[Verdict]:
+    """A future for a copy of what ``shared`` will bring; cancelling it cancels the wait."""
+    copy: asyncio.Future[Verdict] = asyncio.get_running_loop().create_future()
+
+    def done(future: asyncio.Future[Verdict]) -> None:
+        if future.cancelled():
+            copy.cancel()
+        elif not copy.done():
+            copy.set_result(again(future.result()))
+
+    shared.add_done_callback(done)
+    copy.add_done_callback(lambda future: shared.cancel() if future.cancelled() else None)
+    return copy

@@ -18,7 +18,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from adjudge.types import Task, Verdict
-from adjudge_sandbox.base import Sandbox
+from adjudge_sandbox.base import Limits, Program, Run, RunResult, Sandbox
 from adjudge_sandbox.errors import SandboxUnavailable
 from adjudge_verifiers import compose, registry
 from adjudge_verifiers.compose import Part, Recipe, Route
@@ -29,7 +29,8 @@ from ..metrics import Metrics
 from ..rows import RowRoute
 from ..settings import Settings
 from ..store import Store, open_store
-from .cache import Flights, VerdictCache, cache_key
+from .cache import Flights, VerdictCache, again, cache_key, copied
+from .execution import Execution, NotExecuted
 from .job import Dispatcher, Job, Submission
 from .local import LocalDispatcher
 from .prepare import Prepared, prepare
@@ -104,7 +105,9 @@ class Engine:
             self.sandbox_problem = "switched off by sandbox.enabled"
             return
         try:
-            self.sandbox = await open_sandbox(require=wanted.require_isolation or None, allow_none=wanted.allow_none)
+            self.sandbox = await open_sandbox(
+                wanted.backend, require=wanted.require_isolation or "none", allow_none=wanted.allow_none
+            )
         except SandboxUnavailable as error:
             if wanted.require_isolation:
                 raise
@@ -211,6 +214,23 @@ class Engine:
         self.metrics.judged(verdict)
         self._store.record(task, verdict, request_id)
         return verdict
+
+    async def execute(
+        self,
+        program: Program,
+        runs: Sequence[Run],
+        limits: Limits,
+        *,
+        stop_at_failure: bool = False,
+        queue_timeout_s: float | None = None,
+    ) -> list[RunResult]:
+        """Run ``program`` as it is, in a slot of the sandbox lane. Raises :class:`NotExecuted`."""
+        assert self._dispatcher is not None
+        waits_s = queue_timeout_s or self.settings.lanes.queue_timeout_s
+        future: asyncio.Future[list[RunResult]] = asyncio.get_running_loop().create_future()
+        if not self._dispatcher.execute(Execution(program, runs, limits, waits_s, future, stop_at_failure)):
+            raise NotExecuted("overloaded", "The queue of the sandbox is full. Send less at once.")
+        return await future
 
     # --- plans ------------------------------------------------------------------------------------------------------
 
@@ -351,11 +371,11 @@ class Engine:
         verdict = self._cache.get(key)
         if verdict is not None:
             self.metrics.cache_hits.labels("stored").inc()
-            return _again(verdict)
+            return again(verdict)
         shared = self._flights.join((key, job.timeout_s))
         if shared is not None:
             self.metrics.cache_hits.labels("joined").inc()
-            return _copied(shared)
+            return copied(shared)
         self.metrics.cache_misses.inc()
         if not self._dispatcher.submit(job):
             depth = self._dispatcher.describe().get(job.lane, {}).get("waiting", 0)
@@ -372,26 +392,3 @@ def _named(verdict: Verdict, prepared: Prepared) -> Verdict:
     verdict.verifier = prepared.verifier.name
     verdict.version = prepared.verifier.version
     return verdict
-
-
-def _again(verdict: Verdict) -> Verdict:
-    """A copy of a verdict that is known: nothing ran, nothing waited."""
-    copy = verdict.model_copy(deep=True)
-    copy.cached = copy.ok
-    copy.timing.queue_ms = copy.timing.run_ms = 0.0
-    return copy
-
-
-def _copied(shared: asyncio.Future[Verdict]) -> asyncio.Future[Verdict]:
-    """A future for a copy of what ``shared`` will bring; cancelling it cancels the wait."""
-    copy: asyncio.Future[Verdict] = asyncio.get_running_loop().create_future()
-
-    def done(future: asyncio.Future[Verdict]) -> None:
-        if future.cancelled():
-            copy.cancel()
-        elif not copy.done():
-            copy.set_result(_again(future.result()))
-
-    shared.add_done_callback(done)
-    copy.add_done_callback(lambda future: shared.cancel() if future.cancelled() else None)
-    return copy

@@ -7,9 +7,11 @@ import time
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from adjudge.types import Task, Verdict
+from adjudge.types import Failure, Task, Verdict
 from adjudge_verifiers.base import Call, Lane, Verifier
 from adjudge_verifiers.compose import Recipe
+
+from .execution import Execution
 
 __all__ = ["Dispatcher", "Job", "LaneExecutor", "Submission"]
 
@@ -50,13 +52,14 @@ class Job:
         if not self.future.done():
             self.future.set_result(verdict)
 
+    def fail(self, status: Failure, reason: str) -> None:
+        self.settle(Verdict.failed(status, reason))
+
     def settle_expired(self) -> None:
-        self.settle(
-            Verdict.failed(
-                "overloaded",
-                f"Waited {self.queue_timeout_s:g} s for a free worker of lane {self.lane!r}. Send less at once, or "
-                "allow more time with queue_timeout_s.",
-            )
+        self.fail(
+            "overloaded",
+            f"Waited {self.queue_timeout_s:g} s for a free worker of lane {self.lane!r}. Send less at once, or "
+            "allow more time with queue_timeout_s.",
         )
 
 
@@ -86,6 +89,10 @@ class Dispatcher(Protocol):
     async def stop(self) -> None: ...
 
     def submit(self, job: Job) -> bool: ...
+
+    def execute(self, execution: Execution) -> bool:
+        """Take a program in that is to be run and not judged; ``False`` at once if the queue is full."""
+        ...
 
     def children(self) -> list[dict[str, Any]]:
         """The processes of the lanes, each ``{"lane", "pid", "kill"}``."""

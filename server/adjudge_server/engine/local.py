@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,7 @@ from adjudge_verifiers import registry
 
 from ..metrics import Metrics
 from ..settings import Settings
+from .execution import Execution
 from .job import Job, LaneExecutor
 from .lanes.cpu import CpuLane
 from .lanes.sandbox import SandboxLane
@@ -42,15 +44,10 @@ class LocalDispatcher:
             preload=preload,
             metrics=metrics,
         )
-        self._executors: dict[str, LaneExecutor] = {
-            "cpu": self._cpu,
-            "sandbox": SandboxLane(
-                sandbox,
-                slots=lanes.sandbox_slots,
-                queue_limit=lanes.sandbox_queue,
-                metrics=metrics,
-            ),
-        }
+        self._programs = SandboxLane(
+            sandbox, slots=lanes.sandbox_slots, queue_limit=lanes.sandbox_queue, metrics=metrics
+        )
+        self._executors: dict[str, LaneExecutor] = {"cpu": self._cpu, "sandbox": self._programs}
         for lane, executor in self._executors.items():
             metrics.queue_depth.labels(lane).set_function(executor.depth)
 
@@ -69,10 +66,19 @@ class LocalDispatcher:
             return True
         if not executor.submit(job):
             return False
-        gauge = self._metrics.inflight.labels(job.lane)
-        gauge.inc()
-        job.future.add_done_callback(lambda _: gauge.dec())
+        self._watch(job.lane, job.future)
         return True
+
+    def execute(self, execution: Execution) -> bool:
+        if not self._programs.submit(execution):
+            return False
+        self._watch("sandbox", execution.future)
+        return True
+
+    def _watch(self, lane: str, future: asyncio.Future[Any]) -> None:
+        gauge = self._metrics.inflight.labels(lane)
+        gauge.inc()
+        future.add_done_callback(lambda _: gauge.dec())
 
     def children(self) -> list[dict[str, Any]]:
         return self._cpu.children()

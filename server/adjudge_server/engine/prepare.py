@@ -67,7 +67,7 @@ def prepare(
         )
     lane: Lane = "cpu" if verifier.lane == "inline" and len(response) > LONG_CHARS else verifier.lane
     here = verifier.has_extract() and not (lane == "cpu" and len(response) > LONG_CHARS)
-    extraction = verifier.extract(response, checked_options) if here else None
+    extraction = verifier.extract_for(response, checked_options, checked_reference) if here else None
     call: Call[Any, Any] = Call(
         response="" if extraction is not None else response,
         reference=checked_reference,

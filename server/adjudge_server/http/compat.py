@@ -160,11 +160,11 @@ def numeric_log(verdict: Verdict) -> dict[str, float]:
     }
 
 
-def refuse(verdict: Verdict) -> Problem:
+def refuse(verdict: Verdict, *, hint: bool = True) -> Problem:
     """The HTTP error for a verdict without a reward: retried by the trainer, and read by a person in its log."""
     slug = "no-reward" if verdict.status == "invalid_task" else "no-reward-now"
-    hint = "" if slug == "no-reward-now" else " (?on_error=zero gives such samples 0 and valid=0 instead.)"
-    return Problem(slug, f"{verdict.status}: {verdict.reason}{hint}", verdict=verdict.model_dump(mode="json"))
+    more = "" if slug == "no-reward-now" or not hint else " (?on_error=zero gives such samples 0 and valid=0 instead.)"
+    return Problem(slug, f"{verdict.status}: {verdict.reason}{more}", verdict=verdict.model_dump(mode="json"))
 
 
 def _row(label: Any) -> dict[str, Any] | None:

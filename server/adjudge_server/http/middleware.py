@@ -8,6 +8,7 @@ import contextvars
 import re
 import secrets
 import time
+from base64 import b64decode
 from collections.abc import Callable
 from urllib.parse import parse_qs
 
@@ -96,7 +97,8 @@ class RequestContext:
 
 
 class Authentication:
-    """Asks for ``Authorization: Bearer KEY``; trainers' own clients, which send no headers, may use ``?key=KEY``."""
+    """Asks for ``Authorization: Bearer KEY``. Trainers' own clients, which send no headers, may use ``?key=KEY``, or a
+    URL ``http://:KEY@host/...``."""
 
     def __init__(self, app: ASGIApp, settings: Settings) -> None:
         self.app = app
@@ -123,10 +125,20 @@ def _presented(scope: Scope) -> str:
     scheme, _, key = Headers(scope=scope).get("authorization", "").partition(" ")
     if scheme.lower() == "bearer":
         return key.strip()
+    if scheme.lower() == "basic":
+        return _password(key)
     if scope["path"].startswith("/compat/"):
         query: bytes = scope["query_string"]
         return parse_qs(query.decode("latin-1")).get("key", [""])[0]
     return ""
+
+
+def _password(credentials: str) -> str:
+    """Of ``Basic``: what a client sends whose URL is ``http://:KEY@host/``, the only header that some can be given."""
+    try:
+        return b64decode(credentials.strip(), validate=True).decode().partition(":")[2]
+    except ValueError:
+        return ""
 
 
 class BodyLimit:

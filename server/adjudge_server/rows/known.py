@@ -34,6 +34,26 @@ BUILT_IN: tuple[tuple[tuple[str, ...], str, dict[str, Any]], ...] = (
         "code",
         {},
     ),
+    # Predictions of what a function returns, or is to be given; CodeI/O's rows hold one or the other, without code.
+    (
+        ("simulation__cruxeval-i*", "cruxeval-i*", "code_input_prediction"),
+        "code_input_prediction",
+        {},
+    ),
+    (
+        ("simulation__codeio",),
+        "code_output_prediction",
+        {"json_fields": ["output", "input"], "conventions": ["json", "fence", "answer_tag", "last_line"]},
+    ),
+    (
+        ("simulation__cruxeval*", "cruxeval*", "code_output_prediction"),
+        "code_output_prediction",
+        {},
+    ),
+    # Queries.
+    (("spider",), "sql", {"rule": "auto", "any_column_order": True}),
+    (("bird",), "sql", {"rule": "set"}),
+    (("text2sql",), "sql", {}),
     # Short texts.
     (("searchR1_*", "search", "string_matcher", "flan", "puzzle"), "exact_match", _QA),
     (("nemo_gym/string_match",), "exact_match", {}),
@@ -50,7 +70,6 @@ BUILT_IN: tuple[tuple[tuple[str, ...], str, dict[str, Any]], ...] = (
     (("ifbench", "*__ifbench"), "ifbench", {}),
     (("stem_web*", "general-*", "llm_judge", "llm_judgeable_groundtruth_similarity"), "equivalence", {}),
     (("rubric",), "rubric", {}),
-    (("simulation__codeio", "simulation__cruxeval*", "cruxeval*", "code_output_prediction"), "io_prediction", {}),
     (("simulation__arcagi*", "simulation__barc", "arcagi*", "barc"), "arc_grid", {}),
     (("logic__zebra_puzzle*", "zebra_puzzle*"), "zebra", {}),
     (("logic__ordering_puzzle*", "ordering_puzzle*"), "ordering", {}),
@@ -68,7 +87,6 @@ BUILT_IN: tuple[tuple[tuple[str, ...], str, dict[str, Any]], ...] = (
     (("ascii_tree_formatting",), "ascii_tree", {}),
     (("formatask*",), "format_task", {}),
     (("nemo_gym/lean",), "lean", {}),
-    (("text2sql",), "sql", {}),
     (("no_verification", "passthrough"), "no_verification", {}),
 )
 """(patterns, verifier, options); the first match counts."""

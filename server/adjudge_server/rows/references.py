@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from adjudge_verifiers.code.literals import parse_json
 from adjudge_verifiers.extract.code import canonical_language
 
 from .base import Reading
@@ -73,8 +74,39 @@ def _code(truth: Any, reading: Reading) -> Any:
     return {"ground_truth": truth, **beside} if beside else truth
 
 
+_PREDICTION_KEYS = ("functional", "code", "snippet", "program")
+
+
+def _prediction(truth: Any, reading: Reading) -> Any:
+    """A function with a call of it; Guru's rows hold the call in their prompt. Without code, the value alone."""
+    if isinstance(truth, str):
+        try:
+            truth = parse_json(truth)
+        except ValueError:
+            return {"output": truth, "has_output": True}
+    if not isinstance(truth, dict):
+        return {"output": truth, "has_output": True}
+    if any(key in truth for key in _PREDICTION_KEYS):
+        prompt = reading.prompt if "functional" in truth and isinstance(reading.prompt, str | list) else None
+        return {**truth, "prompt": _prompt_text(prompt)} if prompt else truth
+    for key in ("output", "code_output", "ground_truth", "input"):
+        if key in truth:
+            return {"output": truth[key], "has_output": True}
+    return {"output": truth, "has_output": True}
+
+
+def _prompt_text(prompt: Any) -> str:
+    """The texts of a prompt, one after the other."""
+    if isinstance(prompt, str):
+        return prompt
+    contents = [message.get("content") for message in prompt if isinstance(message, dict)]
+    return "\n".join(content for content in contents if isinstance(content, str))
+
+
 _SHAPES: dict[str, Callable[[Any, Reading], Any]] = {
     "code": _code,
+    "code_input_prediction": _prediction,
+    "code_output_prediction": _prediction,
     "exact_match": _texts,
     "math": _texts,
     "multiple_choice": _choice,

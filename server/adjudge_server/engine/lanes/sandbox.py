@@ -13,16 +13,15 @@ from collections.abc import Callable
 
 from adjudge.types import Verdict
 from adjudge_sandbox.base import Sandbox
+from adjudge_sandbox.languages import table
 from adjudge_verifiers.base import Context
 
 from ...metrics import Metrics
+from ..execution import Execution, run_execution
 from ..job import Job
 from ..run import judge_async
 
 __all__ = ["SandboxLane"]
-
-
-_LANGUAGES = frozenset({"python"})
 
 
 class SandboxLane:
@@ -35,8 +34,8 @@ class SandboxLane:
         self._slots = slots
         self._limit = queue_limit
         self._metrics = metrics
-        self._queue: deque[Job] = deque()
-        self._running: dict[Job, asyncio.Task[None]] = {}
+        self._queue: deque[Job | Execution] = deque()
+        self._running: dict[Job | Execution, asyncio.Task[None]] = {}
         self._sweeper: asyncio.Task[None] | None = None
         self._stopping = False
 
@@ -50,9 +49,9 @@ class SandboxLane:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         for job in self._queue:
-            job.settle(Verdict.failed("unavailable", "The server is shutting down."))
+            job.fail("unavailable", "The server is shutting down.")
 
-    def submit(self, job: Job) -> bool:
+    def submit(self, job: Job | Execution) -> bool:
         if self._stopping or len(self._queue) >= self._limit:
             return False
         self._queue.append(job)
@@ -74,16 +73,16 @@ class SandboxLane:
             if job.expired():
                 job.settle_expired()
                 continue
-            task = asyncio.ensure_future(self._run(job))
+            task = asyncio.ensure_future(self._run(job) if isinstance(job, Job) else self._execute(job))
             self._running[job] = task
             task.add_done_callback(lambda _, job=job: self._finished(job))  # type: ignore[misc]
             job.future.add_done_callback(lambda future, task=task: task.cancel() if future.cancelled() else None)  # type: ignore[misc]
         self._metrics.sandbox_pool.labels("busy").set(len(self._running))
         self._metrics.sandbox_pool.labels("free").set(self._slots - len(self._running))
 
-    def _finished(self, job: Job) -> None:
+    def _finished(self, job: Job | Execution) -> None:
         self._running.pop(job, None)
-        job.settle(Verdict.failed("unavailable", "The server is shutting down."))  # no-op unless it was stopped
+        job.fail("unavailable", "The server is shutting down.")  # no-op unless it was stopped
         self._fill()
 
     async def _run(self, job: Job) -> None:
@@ -100,12 +99,18 @@ class SandboxLane:
             )
         verdict.timing.queue_ms = round(queue_ms, 3)
         verdict.timing.run_ms = round((time.monotonic() - started) * 1000, 3)
-        language = str(getattr(job.call.options, "language", None) or "python").lower()
-        language = language if language in _LANGUAGES else "other"  # a label is never the text of a user
-        self._metrics.sandbox_runs.labels(
-            verdict.isolation or "none", language, verdict.category or verdict.status
-        ).inc()
+        language = str(getattr(job.call.options, "language", None) or "python")
+        self._count(verdict.isolation or "none", language, verdict.category or verdict.status)
         job.settle(verdict)
+
+    async def _execute(self, execution: Execution) -> None:
+        isolation, outcome = await run_execution(execution, self._sandbox())
+        self._count(isolation, execution.program.language, outcome)
+
+    def _count(self, isolation: str, language: str, outcome: str) -> None:
+        """One call that ran a program. A label is never the text of a user."""
+        known = table.find(language[:100])
+        self._metrics.sandbox_runs.labels(isolation, known[0].name if known else "other", outcome).inc()
 
     async def _sweep(self) -> None:
         while True:
