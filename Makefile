@@ -12,7 +12,7 @@ SOURCES := clients/python sandbox server trainer_bridge verifiers
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help serve demo bench test test-slow test-trainers check format clean
+.PHONY: help serve demo bench test test-slow test-trainers test-hostile test-languages test-docker soak check format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -28,10 +28,23 @@ bench: $(VENV)/.server-installed ## run every benchmark (minutes); see benchmark
 	@$(BIN)/python benchmarks/all.py $(ARGS)
 
 test: $(VENV)/.dev-installed ## run the tests
-	@$(BIN)/python -m pytest -q -m "not slow and not trainers" $(ARGS)
+	@$(BIN)/python -m pytest -q -m "not slow and not trainers and not hostile and not languages and not docker and not soak" \
+	    $(ARGS)
 
 test-slow: $(VENV)/.dev-installed ## run the tests that take minutes
 	@$(BIN)/python -m pytest -q -m slow $(ARGS)
+
+test-hostile: $(VENV)/.dev-installed ## attack every backend that this host has
+	@$(BIN)/python -m pytest -q -m hostile $(ARGS)
+
+test-languages: $(VENV)/.dev-installed ## run the languages whose toolchains are here, also those that CI does not install
+	@$(BIN)/python -m pytest -q -m languages -rs $(ARGS)
+
+test-docker: $(VENV)/.dev-installed ## run containers on a Docker engine; as root on Debian one is installed and started
+	@$(BIN)/python -m pytest -q -m docker -rs $(ARGS)
+
+soak: $(VENV)/.dev-installed ## 10,000 mixed runs, and whether anything is left behind
+	@$(BIN)/python -m pytest -q -s -m soak $(ARGS)
 
 test-trainers: .venv-trainers/.installed ## run the trainers' own code against a server
 	@.venv-trainers/bin/python -m pytest -q -m trainers $(ARGS)

@@ -147,11 +147,20 @@ class Examination:
     ``setup`` is test-side code run before it: imports, helper functions, classes that the program may not redefine.
     Names that neither defines and that the program does are calls into the program. ``bind`` gives names to program
     functions: ``{"candidate": "add"}``.
+
+    With ``session`` the test is a file of that name for pytest, which is run by pytest itself, on the test's side. The
+    result's value then lists each test that was run as ``(id, outcome, detail)``, as far as it came: ``passed``,
+    ``failed``, ``skipped``, ``raised`` (by the program), ``memory``, ``missing`` (the program lacks what it imports).
     """
 
     test: str
     setup: str = ""
     bind: dict[str, str] = field(default_factory=dict)
+    session: str | None = None
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    """Laid beside the test code."""
+    modules: tuple[str, ...] = ("solution",)
+    """As what test code may import the program; further names are those of the program's files."""
 
 
 Run = Script | Interaction | FunctionCall | Examination
@@ -180,6 +189,9 @@ class RunResult:
     ended_early: bool = False
     """FunctionCall, Examination: the process ended (``os._exit(0)``, ``sys.exit()``) where the only honest way out is
     to return."""
+    tampering: str = ""
+    """FunctionCall, Examination: what the program was caught at beyond doubt, in one word: ``forged_report`` (it wrote
+    where only our driver does), ``always_equal`` (its value says that it equals everything)."""
     partner: RunResult | None = None
     """Interaction: what the interactor did."""
     isolation: str = "none"

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import ast
 import tomllib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from importlib import resources
 from typing import Any
 
@@ -40,6 +41,12 @@ class Check:
     limits: Limits
     walls: bool
     """Needs isolation: not for the backend ``none``."""
+    unmet: Mapping[str, str] = field(default_factory=dict)
+    """Backends that are known not to meet it, and why."""
+
+    def excuse(self, backend: str) -> str:
+        """Why this check is not for ``backend``; empty if it is."""
+        return "nothing is isolated here" if self.walls and backend == "none" else self.unmet.get(backend, "")
 
 
 def load_checks() -> list[Check]:
@@ -60,6 +67,7 @@ def _check(row: dict[str, Any]) -> Check:
         detail=row.get("detail", ""),
         limits=Limits(**row.get("limits", {})),
         walls=row.get("walls", False),
+        unmet=row.get("unmet", {}),
     )
 
 

@@ -10,7 +10,6 @@ unpickled or evaluated, and a reader says how much it is ready to take before it
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import socket
@@ -19,7 +18,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Frame", "FrameError", "pack", "receive", "receive_async", "receive_file", "send", "send_async"]
+__all__ = [
+    "Frame",
+    "FrameError",
+    "from_bytes",
+    "pack",
+    "receive",
+    "receive_async",
+    "receive_file",
+    "send",
+    "send_async",
+]
 
 _PREFIX = struct.Struct(">IQ")
 _MAX_HEADER = 4 << 20
@@ -88,6 +97,11 @@ def receive_file(fd: int) -> Frame:
     """The frame in an anonymous file, which is closed."""
     content = os.pread(fd, os.fstat(fd).st_size, 0)
     os.close(fd)
+    return from_bytes(content)
+
+
+def from_bytes(content: bytes) -> Frame:
+    """The one frame that ``content`` is."""
     head, _ = parse_prefix(content[: _PREFIX.size], NO_LIMIT)
     return unpack(content[_PREFIX.size : _PREFIX.size + head], content[_PREFIX.size + head :])
 
@@ -105,6 +119,8 @@ def _receive_exactly(sock: socket.socket, size: int) -> bytes:
 
 async def send_async(sock: socket.socket, header: dict[str, Any], blobs: Sequence[bytes] = ()) -> None:
     """Send one frame on a non-blocking socket."""
+    import asyncio  # not in every process that uses frames: it is large
+
     await asyncio.get_running_loop().sock_sendall(sock, pack(header, blobs))
 
 
@@ -115,6 +131,8 @@ async def receive_async(sock: socket.socket, max_bytes: int = NO_LIMIT) -> Frame
 
 
 async def _receive_exactly_async(sock: socket.socket, size: int) -> bytes:
+    import asyncio
+
     loop, parts = asyncio.get_running_loop(), []
     while size:
         part = await loop.sock_recv(sock, min(size, _CHUNK))

@@ -1,7 +1,7 @@
 """A nursery: a warm process that forks children on request.
 
 Importing sympy takes half a second and a fork of a process that has imported it takes a few milliseconds, so what must
-be killable is forked from a nursery. It runs ``python -m adjudge_sandbox.nursery``, imports what it is told, and then
+be killable is forked from a nursery. It runs :mod:`adjudge_sandbox.warm`, imports what it is told, and then
 does nothing but fork: it is given no payload, so nothing of one child is ever found in the memory of the next.
 
 Lifetimes are tied together by the kernel: the nursery dies with the process that started it, and its children with the
@@ -13,25 +13,21 @@ from __future__ import annotations
 import array
 import asyncio
 import contextlib
-import ctypes
-import gc
-import importlib
 import json
 import os
+import select
 import signal
 import socket
 import sys
 import time
-import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import Any
 
 from .errors import SandboxUnavailable
 
 __all__ = ["Child", "Nursery"]
 
-_PR_SET_PDEATHSIG = 1
 _START_TIMEOUT_S = 60.0
 _SPAWN_TIMEOUT_S = 15.0
 
@@ -72,7 +68,9 @@ class Nursery:
 
     ``target`` is ``"module:function"``; a child calls ``function(sock, config)`` and exits when that returns. ``warm``,
     named in the same way, is called once with ``config`` in the warm process, after the modules of ``preload``. ``env``
-    is the environment of the warm process and of its children; by default this process's own.
+    is the environment of the warm process and of its children; by default this process's own. With ``takes_over`` the
+    warm process itself calls ``function(control, config)``, which sends ``ready`` or what is wrong, and then serves
+    those to whom :meth:`channel` has been handed.
     """
 
     def __init__(
@@ -84,8 +82,15 @@ class Nursery:
         config: dict[str, Any] | None = None,
         name: str = "nursery",
         env: Mapping[str, str] | None = None,
+        takes_over: bool = False,
     ) -> None:
-        self._arguments = {"target": target, "preload": list(preload), "warm": warm, "config": config or {}}
+        self._arguments = {
+            "target": target,
+            "preload": list(preload),
+            "warm": warm,
+            "config": config or {},
+            "takes_over": takes_over,
+        }
         self._name = name
         self._env = env
         self._control: socket.socket | None = None
@@ -101,8 +106,22 @@ class Nursery:
     async def start(self) -> None:
         """Start the warm process and wait until its imports are done. Raises :class:`SandboxUnavailable`."""
         async with self._lock:
-            if self.pid is None:
+            if self.pid is None or self._is_hung_up():
                 await self._start()
+
+    def channel(self) -> socket.socket:
+        """A copy of this side's end of the socket to the warm process. Raises :class:`SandboxUnavailable`."""
+        if self._control is None:
+            raise SandboxUnavailable(f"{self._name} does not run")
+        return self._control.dup()
+
+    def _is_hung_up(self) -> bool:
+        """Has the warm process closed its socket? It has when it is dead and asyncio has not heard of it."""
+        if self._control is None:
+            return True
+        poll = select.poll()
+        poll.register(self._control, select.POLLHUP)
+        return bool(poll.poll(0))
 
     async def spawn(self) -> Child:
         """Fork one child. Restarts a dead nursery once; raises :class:`SandboxUnavailable` if that does not help."""
@@ -143,7 +162,7 @@ class Nursery:
             self._process = await asyncio.create_subprocess_exec(
                 sys.executable,
                 "-m",
-                "adjudge_sandbox.nursery",
+                "adjudge_sandbox.warm",
                 str(theirs.fileno()),
                 json.dumps(self._arguments),
                 stdin=asyncio.subprocess.DEVNULL,
@@ -181,7 +200,7 @@ class Nursery:
         loop = asyncio.get_running_loop()
         while True:
             try:
-                message, ancillary, _, _ = control.recvmsg(64, socket.CMSG_SPACE(4))
+                message, ancillary, _, _ = control.recvmsg(64, socket.CMSG_SPACE(4), socket.MSG_CMSG_CLOEXEC)
             except BlockingIOError:
                 readable: asyncio.Future[None] = loop.create_future()
                 loop.add_reader(control, _settle, readable)
@@ -217,72 +236,3 @@ def _discard(spawning: asyncio.Future[Child]) -> None:
     """The caller has gone: nobody wants this child."""
     if not spawning.cancelled() and spawning.exception() is None:
         spawning.result().close()
-
-
-def die_with_parent() -> None:
-    """Ask the kernel to kill this process when the one that forked it dies."""
-    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-
-
-def _resolve(path: str) -> Any:
-    module, _, function = path.partition(":")
-    return getattr(importlib.import_module(module), function)
-
-
-def _serve(control: socket.socket, arguments: dict[str, Any]) -> NoReturn:
-    target = _resolve(arguments["target"])
-    for name in arguments["preload"]:
-        importlib.import_module(name)
-    if arguments["warm"]:
-        _resolve(arguments["warm"])(arguments["config"])
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal reaches the whole group; the parent decides
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # children are reaped by the kernel
-    gc.collect()
-    gc.freeze()  # what is warm stays shared: no collection in a child writes to its pages
-    control.send(b"ready")
-    while True:
-        message, fds, _, _ = socket.recv_fds(control, 64, 1)
-        if not message:
-            os._exit(0)
-        parent = os.getpid()
-        pid = os.fork()
-        if pid == 0:
-            die_with_parent()
-            if os.getppid() != parent:
-                os._exit(1)
-            control.close()
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            _run_child(target, socket.socket(fileno=fds[0]), arguments["config"])
-        for fd in fds:
-            os.close(fd)
-        try:
-            pidfd = os.pidfd_open(pid)
-        except OSError as error:
-            control.send(f"the child died at once: {error}".encode())
-            continue
-        socket.send_fds(control, [str(pid).encode()], [pidfd])
-        os.close(pidfd)
-
-
-def _run_child(target: Any, sock: socket.socket, config: dict[str, Any]) -> NoReturn:
-    status = 1
-    try:
-        target(sock, config)
-        status = 0
-    except (EOFError, BrokenPipeError, ConnectionResetError):
-        status = 0  # the parent went away; nobody is left to tell
-    except BaseException:  # noqa: BLE001 - whatever it was, it must not unwind into the nursery's loop
-        traceback.print_exc()
-    finally:
-        sys.stderr.flush()
-        os._exit(status)
-
-
-def main() -> NoReturn:
-    die_with_parent()
-    control = socket.socket(fileno=int(sys.argv[1]))
-    _serve(control, json.loads(sys.argv[2]))
-
-
-if __name__ == "__main__":
-    main()

@@ -33,6 +33,8 @@ class Result:
     exit_status: int | None = None
     signal: int | None = None
     value: bytes | None = None
+    ended_early: bool = False
+    """The process ended with status 0 where the only honest way out is to return."""
     more: dict[str, Any] = field(default_factory=dict)
 
 
@@ -49,6 +51,8 @@ def judge_process(ending: Ending, limits: Limits) -> Result | None:
         return result(Outcome.OUTPUT_LIMIT, f"wrote more than {limits.output_kib} KiB to stdout or stderr")
     if (ending.oom_kills and status != 0) or report.killed == "memory":
         return result(Outcome.MEMORY_LIMIT, f"needed more than {limits.memory_mib} MiB of memory")
+    if report.killed == "files":
+        return result(Outcome.OUTPUT_LIMIT, f"wrote more than {limits.scratch_mib} MiB of files")
     if report.killed == "cpu" or report.cpu_s > limits.cpu_s:
         return result(Outcome.TIME_LIMIT, f"used more than {limits.cpu_s:g} s of CPU time")
     if ending.wall_exceeded:
@@ -76,20 +80,23 @@ def judge_call(ending: Ending, limits: Limits, *, compiles: bool) -> Result:
         return early
     frame = next((frame for frame in ending.frames if frame.header.get("op") in _CALL_ENDS), None)
     if ending.garbage:
-        return Result(Outcome.RAISED, "the program wrote to the socket of its own report")
+        detail = "the program wrote to the socket of its own report"
+        return Result(Outcome.RAISED, detail, more={"tampering": "forged_report"})
     if frame is None or ending.flooded or ending.report.cpu_s > limits.cpu_s:
         fault = judge_process(ending, limits)
         if fault is not None:
             return fault
-        return Result(Outcome.RAISED, "the process ended before the function returned a value", exit_status=0)
+        detail = "the process ended before the function returned a value"
+        return Result(Outcome.RAISED, detail, exit_status=0, ended_early=True)
     operation, detail = frame.header["op"], str(frame.header.get("detail", ""))[:MAX_DETAIL]
     if operation == "value" and len(frame.blobs) == 1:
         if len(frame.blobs[0]) > limits.output_kib << 10:
             return Result(Outcome.OUTPUT_LIMIT, f"the returned value takes more than {limits.output_kib} KiB")
-        return Result(Outcome.FINISHED, value=frame.blobs[0])
+        caught = {"tampering": "always_equal"} if frame.header.get("always_equal") is True else {}
+        return Result(Outcome.FINISHED, value=frame.blobs[0], more=caught)
     if operation == "raised" and frame.header.get("memory"):
         return Result(Outcome.MEMORY_LIMIT, f"needed more than {limits.memory_mib} MiB of memory (MemoryError)")
-    return Result(_CALL_ENDS.get(operation, Outcome.RAISED), detail)
+    return Result(_CALL_ENDS.get(operation, Outcome.RAISED), detail, ended_early=frame.header.get("exit") is True)
 
 
 _CALL_ENDS = {

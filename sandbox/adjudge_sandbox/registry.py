@@ -1,54 +1,80 @@
-"""Which backend this host gets."""
+"""Which backend this host gets.
+
+====================== ===== ==========================================================================================
+isolation              level what stands between a program and the host
+====================== ===== ==========================================================================================
+``none``                 0   resource limits
+``landlock``             1   Landlock, a system call filter, resource limits: where namespaces are refused
+``zygote``, ``jail``     2   namespaces, a root of its own, a system call filter, Landlock, control groups
+``container``            2   a container of its own
+====================== ===== ==========================================================================================
+
+``zygote`` and ``jail`` are one backend: Python programs are forked from a warm interpreter, all others are started
+afresh, behind the same walls.
+"""
 
 from __future__ import annotations
 
 import logging
+from typing import Literal
 
-from .backends.zygote import ZygoteSandbox
+from .backends.zygote import Walls, ZygoteSandbox
 from .base import Sandbox
 from .errors import SandboxUnavailable
 
-__all__ = ["BACKENDS", "open_sandbox"]
+__all__ = ["BACKENDS", "LEVELS", "open_sandbox"]
 
 _log = logging.getLogger(__name__)
 
-BACKENDS = ("zygote", "none")
-"""Names that :func:`open_sandbox` knows, strongest first."""
+LEVELS = {"none": 0, "landlock": 1, "jail": 2, "zygote": 2, "container": 2}
+"""Strength of each isolation that a result may name."""
+BACKENDS: tuple[Walls, ...] = ("zygote", "landlock", "none")
+"""Names that :func:`open_sandbox` knows beside ``auto``, strongest first."""
 
 
-async def open_sandbox(*, require: str | None = None, allow_none: bool = False) -> Sandbox:
-    """Start the strongest backend that works here.
+async def open_sandbox(
+    backend: Walls | Literal["auto"] = "auto", *, require: str = "none", allow_none: bool = False
+) -> Sandbox:
+    """Start a backend; with ``auto`` the strongest that works here.
 
-    ``require`` names the backend that it must be. ``none`` isolates nothing and is taken only if it is required or
-    nothing else works, and only with ``allow_none``.
+    ``require`` names the level below which nothing will do. ``none`` isolates nothing and is taken only with
+    ``allow_none``.
 
     Raises:
         SandboxUnavailable: nothing that is allowed works; the message says what is missing and how to mend it.
     """
-    if require is not None and require not in BACKENDS:
-        raise SandboxUnavailable(f"there is no sandbox {require!r}; known: {', '.join(BACKENDS)}")
-    if require == "none" and not allow_none:
+    if require not in LEVELS:
+        raise SandboxUnavailable(f"there is no isolation {require!r}; known: {', '.join(LEVELS)}")
+    if backend != "auto" and backend not in BACKENDS:
+        raise SandboxUnavailable(f"there is no sandbox {backend!r}; known: auto, {', '.join(BACKENDS)}")
+    if backend == "none" and not allow_none:
         raise SandboxUnavailable("the sandbox 'none' isolates nothing: it must also be allowed (sandbox.allow_none)")
-    problem = ""
-    if require != "none":
-        sandbox = ZygoteSandbox()
+    problems = []
+    for name in BACKENDS if backend == "auto" else (backend,):
+        if LEVELS[name] < LEVELS[require]:
+            problems.append(f"{name!r} isolates less than {require!r}, which is required")
+            continue
+        if name == "none" and not allow_none:
+            continue
+        sandbox = _make(name)
         try:
             await sandbox.start()
-            return sandbox
         except SandboxUnavailable as error:
-            problem = _explain(error)
-    if require == "zygote" or not allow_none:
-        raise SandboxUnavailable(problem)
-    if problem:
-        _log.warning("no isolation is possible: %s", problem)
-    sandbox = ZygoteSandbox(isolated=False)
-    await sandbox.start()
-    return sandbox
+            problems.append(f"{name}: {error}")
+            continue
+        if problems:
+            _log.warning("the sandbox is only %r: %s", name, "; ".join(problems))
+        return sandbox
+    raise SandboxUnavailable(_explain(problems))
 
 
-def _explain(error: SandboxUnavailable) -> str:
-    """The error, and the first repair that a look at this host suggests."""
+def _make(name: Walls) -> Sandbox:
+    return ZygoteSandbox(name)
+
+
+def _explain(problems: list[str]) -> str:
+    """The problems, and the repairs that a look at this host suggests."""
     from .probe import probe
 
     fixes = [f"{finding.name}: {finding.detail}. {finding.fix}" for finding in probe() if not finding.ok]
-    return f"{error} ({' '.join(fixes)})" if fixes else str(error)
+    return "; ".join(problems) + (f" ({' '.join(fixes)})" if fixes else "")

@@ -24,7 +24,7 @@ BAD_NAMES = ["/etc/x", "../x", "a/../b", "a//b", "./a", "", "a\0b", "x" * 300, "
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module", params=["jail", "none"])
 async def sandbox(request: pytest.FixtureRequest) -> AsyncIterator[ZygoteSandbox]:
-    backend = ZygoteSandbox(isolated=request.param == "jail")
+    backend = ZygoteSandbox("zygote" if request.param == "jail" else request.param)
     try:
         await backend.start()
     except SandboxUnavailable as error:

@@ -1,6 +1,7 @@
 """Killing any part of the sandbox in the middle of its work costs no result and leaves nothing behind."""
 
 import asyncio
+import contextlib
 import gc
 import os
 import random
@@ -41,8 +42,8 @@ def _parents() -> dict[int, int]:
     return found
 
 
-def _below(root: int) -> list[tuple[int, int]]:
-    """Descendants of a process with their depth: 1 is a runner, 2 the first process of a jail, 3 a run."""
+def _below(root: int | None) -> list[tuple[int, int]]:
+    """Descendants of a process with their depth."""
     parents = _parents()
     found = []
     for pid in parents:
@@ -52,6 +53,36 @@ def _below(root: int) -> list[tuple[int, int]]:
         if at == root and depth:
             found.append((pid, depth))
     return found
+
+
+def _is_paused(pid: int) -> bool:
+    """The first process of a jail does nothing but this system call."""
+    try:
+        return Path(f"/proc/{pid}/syscall").read_text().split()[0] in ("34", "73")  # pause; ppoll on aarch64
+    except OSError:
+        return False
+
+
+def _pids(sandbox, kind: str) -> list[int]:
+    """What there is of one kind: the zygotes' children do the work, runners are the nursery's."""
+    zygotes = [pid for pid in sandbox.describe()["zygote_pids"].values() if pid]
+    if kind == "runner":
+        return [pid for pid, depth in _below(sandbox.nursery_pid) if depth == 1]
+    if kind == "zygote":
+        return [pid for root in zygotes for pid, depth in _below(root) if depth == 1]
+    if kind == "keeper":
+        return [pid for root in zygotes for pid, depth in _below(root) if depth == 2]
+    in_jails = [pid for root in zygotes for pid, depth in _below(root) if depth == 3]
+    return [pid for pid in in_jails if _is_paused(pid) == (kind == "first process")]
+
+
+def _everything(sandbox) -> list[int]:
+    roots = [sandbox.nursery_pid, *sandbox.describe()["zygote_pids"].values()]
+    return [pid for root in roots if root for pid in (root, *(below for below, _ in _below(root)))]
+
+
+def _mounts() -> int:
+    return Path("/proc/self/mounts").read_text().count("\n")
 
 
 def _existing(paths) -> list[str]:
@@ -90,17 +121,17 @@ async def _many(sandbox, count: int) -> list[str]:
     return [problem for problem in await asyncio.gather(*(one(n) for n in range(count))) if problem]
 
 
-@pytest.mark.parametrize("depth", [1, 2, 3], ids=["runner", "init", "run"])
-async def test_kill_9_of_some(sandbox, depth):
+@pytest.mark.parametrize("kind", ["runner", "keeper", "first process", "run"])
+async def test_kill_9_of_some(sandbox, kind):
     """Each answer may lose one of its processes: kill each victim once, and no two of one answer."""
     work = asyncio.ensure_future(_many(sandbox, 48))
-    rng, killed = random.Random(depth), 0
+    rng, killed = random.Random(kind), 0
     while not work.done() and killed < 5:
         await asyncio.sleep(0.25)
-        victims = [pid for pid, at in _below(sandbox.nursery_pid or 0) if at == depth]
-        if victims:
-            os.kill(rng.choice(victims), signal.SIGKILL)
-            killed += 1
+        if victims := _pids(sandbox, kind):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(rng.choice(victims), signal.SIGKILL)
+                killed += 1
             await asyncio.sleep(1.0)  # the answer that lost a process has been run again by then
     assert await work == []
     assert killed
@@ -112,16 +143,37 @@ async def test_kill_9_of_the_nursery(sandbox):
     first = sandbox.nursery_pid
     os.kill(first, signal.SIGKILL)
     assert await work == []
+    assert await _many(sandbox, 4) == []
     assert sandbox.nursery_pid not in (None, first)
+
+
+async def test_kill_9_of_the_zygotes(sandbox):
+    """Both processes of each: the one that waits outside and the one that forks."""
+    for number in range(2):
+        work = asyncio.ensure_future(_many(sandbox, 24))
+        await asyncio.sleep(0.5)
+        before = sandbox.describe()["zygote_pids"]
+        for pid in list(before.values()) if number else _pids(sandbox, "zygote"):
+            os.kill(pid, signal.SIGKILL)
+        assert await work == []
+        assert set(sandbox.describe()["zygote_pids"].values()).isdisjoint(before.values())
+
+
+async def test_idle_processes_may_die(sandbox):
+    """What waits for the next answer is looked at before it is used."""
+    assert await _many(sandbox, 8) == []
+    for kind in ("runner", "keeper"):
+        for pid in _pids(sandbox, kind):
+            os.kill(pid, signal.SIGKILL)
+        assert await _many(sandbox, 8) == []
 
 
 async def test_a_jail_lost_twice_is_not_a_verdict(sandbox):
     work = asyncio.ensure_future(sandbox.run(Program("import time\ntime.sleep(9)"), [Script()], _LIMITS))
     while not work.done():
         await asyncio.sleep(0.1)
-        for pid, depth in _below(sandbox.nursery_pid or 0):
-            if depth == 2:
-                os.kill(pid, signal.SIGKILL)
+        for pid in _pids(sandbox, "first process"):
+            os.kill(pid, signal.SIGKILL)
     with pytest.raises(SandboxUnavailable, match="lost twice"):
         await work
 
@@ -129,15 +181,16 @@ async def test_a_jail_lost_twice_is_not_a_verdict(sandbox):
 async def test_cancelling_kills_the_jail(sandbox):
     work = asyncio.ensure_future(sandbox.run(Program("while True: pass"), [Script()], Limits(cpu_s=60)))
     await asyncio.sleep(0.5)
-    assert len(_below(sandbox.nursery_pid)) >= 3
+    assert _pids(sandbox, "run")
     work.cancel()
     with pytest.raises(asyncio.CancelledError):
         await work
     for _ in range(100):
-        if not _below(sandbox.nursery_pid):
+        if not _pids(sandbox, "run"):
             break
         await asyncio.sleep(0.05)
-    assert _below(sandbox.nursery_pid) == []
+    assert _pids(sandbox, "run") == []
+    assert _pids(sandbox, "first process") == []
     assert await _many(sandbox, 4) == []
 
 
@@ -159,23 +212,32 @@ async def test_nothing_grows(sandbox):
         await asyncio.gather(*(sandbox.run(Program(sources[n % 5]), [Script()] * 2, _LIMITS) for n in range(count)))
         await sandbox.run(Program("def f(): return 1"), [Examination("assert f() == 1")] * 2, _LIMITS)
 
-    def measure() -> tuple[int, int, int, int, int]:
+    def measure() -> tuple[int, ...]:
         gc.collect()
-        nursery = sandbox.nursery_pid
         folders = sandbox._groups.folders.values()
+        ours = [pid for kind in ("runner", "zygote", "keeper") for pid in _pids(sandbox, kind)]
         return (
             len(os.listdir("/proc/self/fd")),
-            len(os.listdir(f"/proc/{nursery}/fd")),
-            len(_below(nursery)),
-            Path("/proc/self/mounts").read_text().count("\n"),
+            *sorted(len(os.listdir(f"/proc/{pid}/fd")) for pid in ours),
+            len(_everything(sandbox)),
+            _mounts(),
             sum(len(next(os.walk(folder))[1]) for folder in folders),
         )
 
-    await round_(10)
-    before = measure()
+    async def settled(want: tuple[int, ...] | None) -> tuple[int, ...]:
+        """What is killed is gone a moment later."""
+        for _ in range(100):
+            await asyncio.sleep(0.05)
+            if (found := measure()) == want or (want is None and found == measure()):
+                break
+        return found
+
+    for _ in range(2):
+        await round_(10)  # every runner that is kept has got its keepers
+    before = await settled(None)
     for _ in range(3):
         await round_(10)
-    assert measure() == before
+    assert await settled(before) == before
 
 
 async def test_stop_leaves_nothing():
@@ -186,7 +248,7 @@ async def test_stop_leaves_nothing():
         pytest.skip(f"this host cannot isolate: {error}")
     work = asyncio.ensure_future(backend.run(Program("import time\ntime.sleep(99)"), [Script()], _LIMITS))
     await asyncio.sleep(0.4)
-    pids = [backend.nursery_pid, *(pid for pid, _ in _below(backend.nursery_pid))]
+    pids = _everything(backend)
     folders = list(backend._groups.folders.values())
     await backend.stop()
     with pytest.raises(SandboxUnavailable):

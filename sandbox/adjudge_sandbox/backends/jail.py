@@ -39,11 +39,11 @@ Answer = Callable[[bytes, Limits, dict[str, Any], list[bytes]], Awaitable[list[R
 class Jailed:
     """Builds and runs. Made at the start of a sandbox; adds to ``plan`` what toolchains need to see."""
 
-    def __init__(self, answer: Answer, plan: Plan | None) -> None:
+    def __init__(self, answer: Answer, plan: Plan | None, isolation: str) -> None:
         self._answer = answer
-        self._isolation = "jail" if plan is not None else "none"
-        self.toolchains = Toolchains(plan)
-        self.prepared = Prepared(plan)
+        self._isolation = isolation
+        self.toolchains = Toolchains(plan, mounted=isolation == "jail")
+        self.prepared = Prepared(plan, mounted=isolation == "jail")
         self._cache = BuildCache(_CACHE_BYTES)
 
     def languages(self) -> tuple[str, ...]:

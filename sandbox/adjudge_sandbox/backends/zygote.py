@@ -2,110 +2,54 @@
 
 ::
 
-    this process ── nursery (warm, never sees a payload) ── runner (one answer) ── jail ── init ── one child per run
+    this process ── zygote (warm, in the root of all jails, never sees a payload) ── keeper ── one jail for each run
+           └─────── nursery ── runner (one answer at a time) ── asks the zygote for keepers, and keepers for runs
 
-The same machinery without the jail is the backend ``none``: resource limits and nothing else. It exists for hosts where
-nothing can be isolated and nothing needs to be.
+There is a zygote for each profile of preloaded modules (:mod:`adjudge_sandbox.backends.profiles`), started when the
+first program needs it; see :mod:`adjudge_sandbox.supervisor.jail` for how the processes hang together.
 
-If the runner or the first process of a jail dies and we have not killed it, the whole answer is run once more in a new
-one; a second loss is :class:`SandboxUnavailable`. Cancelling :meth:`ZygoteSandbox.run` kills the runner, and the kernel
-kills the jail with it.
+The same machinery without namespaces is the backend ``landlock``, for hosts that refuse them (a default container):
+Landlock, a stricter system call filter, a user of its own for each place where the server runs as root. And without
+those too it is the backend ``none``: resource limits and nothing else, for hosts where nothing needs to be isolated.
+
+If a process of ours dies and we have not killed it, the whole answer is run once more by another runner; a second loss
+is :class:`SandboxUnavailable`. Cancelling :meth:`ZygoteSandbox.run` kills the runner, and the keeper and its jail go
+with it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import functools
-import heapq
 import logging
 import os
+import sys
 from collections.abc import Sequence
-from dataclasses import asdict
-from typing import Any
+from dataclasses import asdict, replace
+from typing import Any, Literal
 
 from .. import frames, values
-from ..base import Examination, FunctionCall, Limits, Outcome, Program, Run, RunResult, Script
-from ..errors import InvalidProgram, SandboxUnavailable, UnsupportedLanguage
-from ..kernel import cgroups, rootfs
-from ..nursery import Child, Nursery
+from ..base import Examination, FunctionCall, Interaction, Limits, Outcome, Program, Run, RunResult, Script
+from ..errors import InvalidProgram, SandboxOverloaded, SandboxUnavailable
+from ..kernel import cgroups, landlock, rootfs
+from ..nursery import Nursery
 from ..supervisor.examination import examiner_limits_of
+from ..supervisor.jail import Identity
+from .jail import Jailed, encode_python, encode_script
+from .pairs import encode_examination, encode_interaction
+from .pool import Runner, Runners, Slots
+from .profiles import LIGHT, ONE_THREAD, PRELOAD, STDLIB, modules_of, profile_of
 
 __all__ = ["PRELOAD", "ZygoteSandbox"]
 
 _log = logging.getLogger(__name__)
 
-PRELOAD = [
-    "abc",
-    "array",
-    "ast",
-    "base64",
-    "bisect",
-    "builtins",
-    "calendar",
-    "cmath",
-    "collections",
-    "collections.abc",
-    "contextlib",
-    "copy",
-    "csv",
-    "dataclasses",
-    "datetime",
-    "decimal",
-    "enum",
-    "fractions",
-    "functools",
-    "hashlib",
-    "heapq",
-    "html",
-    "inspect",
-    "io",
-    "itertools",
-    "json",
-    "linecache",
-    "locale",
-    "logging",
-    "math",
-    "numbers",
-    "operator",
-    "os",
-    "os.path",
-    "pickle",
-    "pprint",
-    "queue",
-    "random",
-    "re",
-    "secrets",
-    "shutil",
-    "signal",
-    "socket",
-    "statistics",
-    "string",
-    "struct",
-    "subprocess",
-    "sys",
-    "tempfile",
-    "textwrap",
-    "threading",
-    "time",
-    "timeit",
-    "tokenize",
-    "traceback",
-    "types",
-    "typing",
-    "unicodedata",
-    "unittest",
-    "uuid",
-    "warnings",
-    "weakref",
-    "zlib",
-    "concurrent.futures",
-    "multiprocessing",
-]
-
-_MAX_FRAME_BYTES = 1 << 30
 _MARGIN_S = 120.0
-_CLEAR_TICK_S = 0.02
+_FIXED_BLOBS = 3  # stdout, stderr, the value
 _BIG_VALUE_BYTES = 1 << 16
+
+
+Walls = Literal["zygote", "landlock", "none"]
 
 
 class _Lost(Exception):
@@ -113,18 +57,18 @@ class _Lost(Exception):
 
 
 class ZygoteSandbox:
-    """See the module. ``isolated=False`` makes it the backend ``none``."""
+    """See the module. ``walls`` of ``landlock`` and ``none`` make it the backends of these names."""
 
-    def __init__(self, *, isolated: bool = True, preload: Sequence[str] = PRELOAD) -> None:
-        self.name = "zygote" if isolated else "none"
-        self._isolated = isolated
+    def __init__(self, walls: Walls = "zygote", *, preload: Sequence[str] = PRELOAD) -> None:
+        self.name: str = walls
+        self._isolated = walls == "zygote"
         self._preload = list(preload)
         self._nursery: Nursery | None = None
         self._groups: cgroups.Groups | None = None
-        self._plan: rootfs.Plan | None = None
-        self._free: list[int] = []
-        self._slots = 0
-        self._clearing: set[asyncio.Future[None]] = set()
+        self._config: dict[str, Any] = {}
+        self._slots: Slots | None = None
+        self._runners: dict[str, Runners] = {}
+        self._jailed: Jailed | None = None
 
     async def start(self) -> None:
         """Start the warm process and try one program. Does nothing if it has been started."""
@@ -132,34 +76,54 @@ class ZygoteSandbox:
             return
         self._groups = await asyncio.to_thread(cgroups.open_groups)
         try:
-            self._plan = rootfs.plan() if self._isolated else None
+            shown = self._look_at_host()
+            isolation = "jail" if self._isolated else self.name
+            self._jailed = await asyncio.to_thread(Jailed, self._answer, shown, isolation)
         except OSError as error:
             raise SandboxUnavailable(str(error)) from error
-        config = {"plan": self._plan, "cgroups": self._groups.as_config()}
+        self._config = {
+            "plan": shown if self._isolated else None,
+            "confined": shown if self.name == "landlock" else None,
+            "cgroups": self._groups.as_config(),
+        }
+        self._slots = Slots(self._groups)
         self._nursery = Nursery(
-            "adjudge_sandbox.supervisor.runner:run_answer",
-            preload=self._preload,
+            "adjudge_sandbox.supervisor.runner:serve_answers",
             warm="adjudge_sandbox.supervisor.runner:warm",
-            config=config,
+            config=self._config,
             name="the nursery of the sandbox",
             env=_clean_environment(),
         )
-        if not self._isolated:
+        if self.name == "none":
             _log.warning("programs run WITHOUT ISOLATION: the sandbox is 'none'")
         try:
-            await self._nursery.start()
+            usual = [self._runners_of(profile).start() for profile in (LIGHT, STDLIB)]
+            await asyncio.gather(self._nursery.start(), *usual)
             await self._try_out()
         except BaseException:
             await self.stop()
             raise
 
+    def _look_at_host(self) -> rootfs.Plan | None:
+        """What programs see of the file system; ``None``: all of it. Raises ``OSError``."""
+        if self.name == "none":
+            return None
+        if self.name == "landlock":
+            check_landlock()
+        return rootfs.plan()
+
     async def stop(self) -> None:
         """Kill all jails and helpers, and remove the control groups."""
-        for clearing in tuple(self._clearing):
-            clearing.cancel()
+        if self._slots is not None:
+            self._slots.stop()
+        if self._jailed is not None:
+            await self._jailed.stop()
         nursery, self._nursery = self._nursery, None
         if nursery is not None:
             await nursery.stop()
+        runners, self._runners = self._runners, {}
+        for one in runners.values():
+            await one.stop()
         groups, self._groups = self._groups, None
         if groups is not None:
             await asyncio.to_thread(groups.remove)
@@ -169,85 +133,110 @@ class ZygoteSandbox:
         return {
             "backend": self.name,
             "namespaces": ["mount", "pid", "ipc", "uts", "net", "user"] if self._isolated else [],
-            "seccomp": self._isolated,
+            "seccomp": self.name != "none",
+            "landlock": landlock.abi() if self.name == "landlock" else 0,
             "cgroup": self._groups.kind if self._groups else None,
             "cgroup_reason": self._groups.reason if self._groups else "",
-            "uid": "nobody" if self._isolated or os.geteuid() == 0 else os.geteuid(),
-            "languages": ["python"],
+            "uid": "nobody" if self._isolated or os.geteuid() == 0 else str(os.geteuid()),
+            "languages": list(self.languages()),
             "preload": self._preload,
             "nursery_pid": self.nursery_pid,
-            "slots": self._slots,
+            "zygote_pids": {name: runners.zygote_pid for name, runners in self._runners.items()},
+            "slots": self._slots.count if self._slots is not None else 0,
         }
 
     @property
     def nursery_pid(self) -> int | None:
-        """Pid of the warm process."""
+        """Pid of the process that runners are forked from."""
         return self._nursery.pid if self._nursery is not None else None
 
+    @property
+    def jailed(self) -> Jailed:
+        """What builds and starts programs other than Python's. Raises :class:`SandboxUnavailable` before the start."""
+        if self._jailed is None:
+            raise SandboxUnavailable("the sandbox has not been started")
+        return self._jailed
+
     def languages(self) -> tuple[str, ...]:
-        """Python only."""
-        return ("python",)
+        """Python, by fork, and whatever else has a toolchain here."""
+        return self._jailed.languages() if self._jailed is not None else ()
 
     async def run(
         self, program: Program, runs: Sequence[Run], limits: Limits, *, stop_at_failure: bool = False
     ) -> list[RunResult]:
         """See :meth:`adjudge_sandbox.base.Sandbox.run`."""
-        if program.language not in ("python", "python3", "py"):
-            raise UnsupportedLanguage(f"no backend here runs {program.language[:50]!r}; this one runs python")
-        if self._nursery is None:
+        if self._nursery is None or self._jailed is None:
             raise SandboxUnavailable("the sandbox has not been started")
         _check_limits(limits)
+        if not self._jailed.is_loaded_here(program):
+            return await self._jailed.run(program, runs, limits, stop_at_failure=stop_at_failure)
         if not runs:
             return []
-        header, blobs = _encode_runs(runs)
+        header, blobs = await _encode_runs(self._jailed, runs, limits)
         header["stop_at_failure"] = stop_at_failure
-        source = program.source.encode("utf-8", "surrogatepass")
+        profile = profile_of(program, runs)
+        return await self._answer(encode_python(program), limits, header, blobs, profile=profile)
+
+    async def _answer(
+        self, source: bytes, limits: Limits, header: dict[str, Any], blobs: list[bytes], *, profile: str = LIGHT
+    ) -> list[RunResult]:
+        """All runs of one program, once more if its jail is lost."""
+        if self._nursery is None:
+            raise SandboxUnavailable("the sandbox has been stopped")
+        runners = self._runners_of(profile)
+        header = {**header, "limits": asdict(limits)}
         slowest_s = 2 * (limits.wall_limit_s + examiner_limits_of(limits).cpu_s) + _MARGIN_S
         losses = []
         for _ in range(2):
-            slot, clean = self._take_slot(), False
+            runner, clean = await runners.take(), False
             try:
-                results = await self._session(slot, source, limits, header, blobs, slowest_s)
+                results = await self._session(runner, header, [source, *blobs], slowest_s)
                 clean = True
                 return results
             except _Lost as error:
                 losses.append(str(error))
                 _log.warning("a jail was lost: %s", error)
             finally:
-                self._give_back(slot, clean=clean)
+                runners.give_back(runner, clean=clean)
         raise SandboxUnavailable(f"the jail of this answer was lost twice: {'; '.join(losses)}")
 
-    async def _session(
-        self, slot: int, source: bytes, limits: Limits, header: dict[str, Any], blobs: list[bytes], slowest_s: float
-    ) -> list[RunResult]:
+    @staticmethod
+    async def _session(runner: Runner, header: dict[str, Any], blobs: list[bytes], slowest_s: float) -> list[RunResult]:
         """One answer in one runner. Raises :class:`_Lost`."""
-        if self._nursery is None:
-            raise SandboxUnavailable("the sandbox has been stopped")
-        child = await self._nursery.spawn()
+        results: list[RunResult] = []
         try:
-            child.sock.setblocking(False)
-            await frames.send_async(child.sock, {"limits": asdict(limits), "slot": slot}, [source])
-            await frames.send_async(child.sock, header, blobs)
-            return await self._results(child, slowest_s)
+            await runner.send(header, blobs)
+            while True:
+                async with asyncio.timeout(slowest_s):
+                    frame = await runner.receive()
+                match frame.header["op"]:
+                    case "done":
+                        return results
+                    case "lost":
+                        raise _Lost(f"jail: {frame.header['why']}")
+                    case "refused":
+                        raise SandboxUnavailable(f"no jail can be made: {frame.header['why']}")
+                    case "overloaded":
+                        raise SandboxOverloaded(f"the host is overloaded: {frame.header['why']}, twice")
+                results.append(await _decode_result(frame))
         except (EOFError, OSError, TimeoutError) as error:
             raise _Lost(f"runner: {error!r}") from error
-        finally:
-            child.close()
 
-    @staticmethod
-    async def _results(child: Child, slowest_s: float) -> list[RunResult]:
-        results: list[RunResult] = []
-        while True:
-            async with asyncio.timeout(slowest_s):
-                frame = await frames.receive_async(child.sock, _MAX_FRAME_BYTES)
-            operation = frame.header["op"]
-            if operation == "done":
-                return results
-            if operation == "lost":
-                raise _Lost(f"jail: {frame.header['why']}")
-            if operation == "refused":
-                raise SandboxUnavailable(f"no jail can be made: {frame.header['why']}")
-            results.append(await _decode_result(frame))
+    def _runners_of(self, profile: str) -> Runners:
+        """Those with a zygote that has imported what the profile names. It is started by the first who takes one."""
+        if profile not in self._runners:
+            assert self._nursery is not None
+            assert self._slots is not None
+            zygote = Nursery(
+                "adjudge_sandbox.supervisor.zygote:serve",
+                preload=modules_of(profile, self._preload),
+                config=self._config,
+                name=f"the zygote {profile!r} of the sandbox",
+                env={**_clean_environment(), **ONE_THREAD},
+                takes_over=True,
+            )
+            self._runners[profile] = Runners(self._nursery, zygote, self._slots)
+        return self._runners[profile]
 
     async def _try_out(self) -> None:
         (result,) = await self.run(Program("print(6 * 7)"), [Script()], Limits())
@@ -256,32 +245,31 @@ class ZygoteSandbox:
                 f"a first program did not run: {result.outcome}, {result.detail} {result.stderr!r}"
             )
 
-    def _take_slot(self) -> int:
-        """The smallest free number, so that few control groups are ever made."""
-        if self._free:
-            return heapq.heappop(self._free)
-        self._slots += 1
-        return self._slots - 1
 
-    def _give_back(self, slot: int, *, clean: bool) -> None:
-        """A slot whose runner was killed is free again when nothing is left alive in its groups."""
-        if clean:
-            heapq.heappush(self._free, slot)
-            return
-        clearing = asyncio.ensure_future(self._clear(slot))
-        self._clearing.add(clearing)
-        clearing.add_done_callback(self._clearing.discard)
+def check_landlock() -> None:
+    """Raises ``OSError`` where Landlock cannot hold programs."""
+    version = landlock.abi()
+    if not version:
+        raise OSError("this kernel has no Landlock, or it is switched off (CONFIG_SECURITY_LANDLOCK, lsm=landlock,...)")
+    identity = Identity.of_slot(0, isolated=False)
+    if not identity.privileged and identity.uid == 0:
+        raise OSError(
+            f"programs would run as root, because no other user can read the interpreter ({sys.base_prefix}) or root "
+            "may not change its user here: install Python where everybody can read it, or run the server as a user"
+        )
+    if not identity.privileged and version < _ABI_WITH_SIGNALS:
+        raise OSError(
+            f"programs would run as this very user, and Landlock of this kernel (version {version}) cannot keep them "
+            f"from sending signals: run the server as root, or use Linux 6.12 (version {_ABI_WITH_SIGNALS})"
+        )
 
-    async def _clear(self, slot: int) -> None:
-        # the kernel tells nobody when a group becomes empty
-        while self._groups is not None and not self._groups.clear(f"{slot}a", f"{slot}b"):  # noqa: ASYNC110
-            await asyncio.sleep(_CLEAR_TICK_S)
-        heapq.heappush(self._free, slot)
+
+_ABI_WITH_SIGNALS = 6
 
 
 def _check_limits(limits: Limits) -> None:
     """Raises :class:`InvalidProgram` for limits under which nothing can run."""
-    least = Limits(cpu_s=0.01, wall_s=0.01, memory_mib=16, processes=1, output_kib=1, scratch_mib=1)
+    least = Limits(cpu_s=0.01, wall_s=0.01, memory_mib=16, processes=1, output_kib=1, scratch_mib=1, compile_cpu_s=0.01)
     for name, smallest in asdict(least).items():
         given = getattr(limits, name)
         if given is not None and not smallest <= given < float("inf"):
@@ -294,29 +282,44 @@ def _clean_environment() -> dict[str, str]:
     return {"LANG": "C.UTF-8", **{name: os.environ[name] for name in kept if name in os.environ}}
 
 
-def _encode_runs(runs: Sequence[Run]) -> tuple[dict[str, Any], list[bytes]]:
+async def _encode_runs(jailed: Jailed, runs: Sequence[Run], limits: Limits) -> tuple[dict[str, Any], list[bytes]]:
     """Raises :class:`InvalidProgram` for a value that is not plain data."""
     described: list[dict[str, Any]] = []
     blobs: list[bytes] = []
     for run in runs:
         match run:
-            case Script(stdin):
-                described.append({"kind": "script", "blobs": 1})
-                blobs.append(bytes(stdin))
+            case Script():
+                script, contents = encode_script(run)
+                described.append(script)
+                blobs += contents
             case FunctionCall(function, args, kwargs):
                 try:
                     blobs.append(values.encode((tuple(args), dict(kwargs))))
                 except (values.NotPlain, values.TooLarge) as error:
                     raise InvalidProgram(f"an argument of {function[:100]!r} cannot be sent: {error}") from error
                 described.append({"kind": "call", "blobs": 1, "function": function})
-            case Examination(test, setup, bind):
-                described.append({"kind": "examination", "blobs": 2, "bind": bind})
-                blobs += [setup.encode("utf-8", "surrogatepass"), test.encode("utf-8", "surrogatepass")]
+            case Examination():
+                examination, contents = encode_examination(run)
+                described.append(examination)
+                blobs += contents
+            case Interaction():
+                interaction, contents = await encode_interaction(jailed, run, limits)
+                described.append(interaction)
+                blobs += contents
     return {"runs": described}, blobs
 
 
 async def _decode_result(frame: frames.Frame) -> RunResult:
-    header, (stdout, stderr, encoded) = frame.header, frame.blobs
+    header = frame.header
+    count = _FIXED_BLOBS + len(header["files"])
+    result = await _decode_one(header, frame.blobs[:count])
+    if "partner" in header:
+        return replace(result, partner=await _decode_one(header["partner"], frame.blobs[count:]))
+    return result
+
+
+async def _decode_one(header: dict[str, Any], blobs: list[bytes]) -> RunResult:
+    stdout, stderr, encoded, *fetched = blobs
     outcome, detail, value = Outcome(header["outcome"]), header["detail"], None
     if header["has_value"]:
         try:
@@ -336,4 +339,10 @@ async def _decode_result(frame: frames.Frame) -> RunResult:
         cpu_ms=header["cpu_ms"],
         wall_ms=header["wall_ms"],
         peak_memory_mib=header["peak_memory_mib"],
+        stdout_truncated=header["truncated"][0],
+        stderr_truncated=header["truncated"][1],
+        ended_early=header["ended_early"],
+        tampering=header["tampering"],
+        isolation=header["isolation"],
+        files=dict(zip(header["files"], fetched, strict=True)),
     )

@@ -3,7 +3,8 @@
 A small read-only tmpfs as root; in it, read-only binds of ``/usr`` (with ``/bin``, ``/lib``... as on the host) and of
 the running interpreter, wherever that is installed; a private ``/proc`` with processes only; four harmless devices; a
 handful of files in ``/etc`` that belong to nobody. Nothing of the host's ``/etc``, ``/home``, ``/var``, ``/run`` or of
-the server's folder is there. ``/tmp`` and ``/dev/shm`` are writable and new for every run (:func:`mount_scratch`).
+the server's folder is there. The root is built once (:func:`build`); ``/proc``, ``/tmp`` and ``/dev/shm`` are new for
+every run (:func:`mount_proc`, :func:`mount_scratch`), on top of a copy of the tree of mounts.
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ import os
 import sys
 from typing import TypedDict
 
+from . import landlock
 from . import namespaces as ns
 
-__all__ = ["Plan", "build", "mount_scratch", "plan"]
+__all__ = ["Plan", "build", "mount_proc", "mount_scratch", "plan"]
 
 _SYSTEM_FOLDERS = ("usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "opt/python", "etc/alternatives")
 _SYSTEM_FILES = ("etc/ld.so.cache", "etc/localtime")
@@ -27,7 +29,6 @@ _ETC = {
     "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
 }
 _STAGING = ("/mnt", "/media", "/srv", "/sys", "/home", "/tmp")
-_SCRATCH_STAGING = "/run"
 _MAX_SCRATCH_FILES = 16_384
 
 
@@ -74,8 +75,31 @@ def _is_inside(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
+def rules(what: Plan, scratch: str) -> landlock.Rules:
+    """The same view of the file system by Landlock, where nothing can be mounted. What is not in it can be named, and
+    its attributes seen, but not opened."""
+    shown = (
+        *what["folders"],
+        *what["files"],
+        "/etc/passwd",
+        "/etc/group",
+        "/etc/nsswitch.conf",
+        "/etc/hosts",
+        "/etc/ssl/openssl.cnf",
+    )
+    own = ("/proc/self", "/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/proc/filesystems", *_KERNEL_FIGURES)
+    devices = tuple(f"/dev/{name}" for name in _DEVICES)
+    return landlock.Rules(read=(*shown, *own), write=(scratch,), use=devices)
+
+
+_KERNEL_FIGURES = ("/proc/sys/vm/overcommit_memory", "/proc/sys/vm/max_map_count", "/proc/sys/kernel/threads-max")
+
+
 def build(what: Plan) -> None:
-    """Build the root and move into it. In new mount and pid namespaces, with CAP_SYS_ADMIN over both."""
+    """Build the root and move into it. In new mount and pid namespaces, with CAP_SYS_ADMIN over both.
+
+    Its ``/proc`` is that of the caller: below a user namespace the kernel lets nobody mount one who sees none.
+    """
     root = what["staging"]
     ns.mount("none", "/", None, ns.MS_REC | ns.MS_PRIVATE)
     ns.mount("tmpfs", root, "tmpfs", ns.MS_NOSUID | ns.MS_NODEV, "size=1m,nr_inodes=2048,mode=755")
@@ -83,7 +107,7 @@ def build(what: Plan) -> None:
         os.makedirs(root + path, mode=0o755, exist_ok=True)
         ns.mount(path, root + path, None, ns.MS_BIND | ns.MS_REC)
         ns.make_read_only(root + path)
-    for folder in ("/etc", "/dev/shm", "/proc", "/tmp", "/run"):
+    for folder in ("/etc", "/dev/shm", "/proc", "/tmp"):
         os.makedirs(root + folder, mode=0o755, exist_ok=True)
     for path in what["files"]:
         _bind_file(path, root + path)
@@ -96,7 +120,7 @@ def build(what: Plan) -> None:
     for name, text in _ETC.items():
         with open(f"{root}/etc/{name}", "w") as file:
             file.write(text)
-    _mount_proc(root + "/proc")
+    mount_proc(root + "/proc")
     ns.pivot_root(root)
     ns.mount("none", "/", None, ns.MS_REMOUNT | ns.MS_BIND | ns.MS_RDONLY | ns.MS_NOSUID | ns.MS_NODEV)
 
@@ -114,22 +138,23 @@ def _bind_file(source: str, target: str) -> None:
     ns.mount(source, target, None, ns.MS_BIND)
 
 
-def _mount_proc(target: str) -> None:
+def mount_proc(target: str = "/proc") -> None:
     """A /proc of this pid namespace. Where the host's own is partly covered (containers) it is refused: then none."""
-    flags = ns.MS_NOSUID | ns.MS_NODEV | ns.MS_NOEXEC
-    for options in ("subset=pid", ""):
-        with contextlib.suppress(OSError):
-            ns.mount("proc", target, "proc", flags, options)
+    for options in (b"subset=pid", None):
+        try:
+            ns.mount_bytes(b"proc", target.encode(), b"proc", _OF_PROC, options)
             return
+        except OSError:
+            continue
+    ns.mount("tmpfs", target, "tmpfs", _OF_PROC | ns.MS_RDONLY, "size=4k,nr_inodes=2")
+
+
+_OF_PROC = ns.MS_NOSUID | ns.MS_NODEV | ns.MS_NOEXEC
+_OF_SCRATCH = ns.MS_NOSUID | ns.MS_NODEV
 
 
 def mount_scratch(size_mib: int, uid: int, gid: int) -> None:
-    """New, empty /tmp and /dev/shm on one tmpfs of ``size_mib``, owned by ``uid``; in a new mount namespace."""
-    options = f"size={size_mib}m,nr_inodes={_MAX_SCRATCH_FILES},mode=755,uid={uid},gid={gid}"
-    ns.mount("tmpfs", _SCRATCH_STAGING, "tmpfs", ns.MS_NOSUID | ns.MS_NODEV, options)
-    for name, target in (("tmp", "/tmp"), ("shm", "/dev/shm")):
-        folder = f"{_SCRATCH_STAGING}/{name}"
-        os.mkdir(folder)
-        os.chown(folder, uid, gid)
-        ns.mount(folder, target, None, ns.MS_BIND)
-    ns.detach(_SCRATCH_STAGING)
+    """New, empty /tmp and /dev/shm of ``size_mib`` each, owned by ``uid``; in a new mount namespace."""
+    options = b"size=%dm,nr_inodes=%d,mode=755,uid=%d,gid=%d" % (size_mib, _MAX_SCRATCH_FILES, uid, gid)
+    ns.mount_bytes(b"tmpfs", b"/tmp", b"tmpfs", _OF_SCRATCH, options)
+    ns.mount_bytes(b"tmpfs", b"/dev/shm", b"tmpfs", _OF_SCRATCH, options)

@@ -20,13 +20,15 @@ from . import namespaces
 
 __all__ = ["build", "install"]
 
-_LOAD, _JUMP_EQUAL, _JUMP_AT_LEAST, _JUMP_SET, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
-_NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT = 0, 4, 16  # offsets in struct seccomp_data (low half of the argument)
+_LOAD, _JUMP, _JUMP_EQUAL, _JUMP_AT_LEAST, _JUMP_SET, _RETURN = 0x20, 0x05, 0x15, 0x35, 0x45, 0x06
+_NUMBER, _ARCHITECTURE = 0, 4  # offsets in struct seccomp_data
+_FIRST_ARGUMENT, _SECOND_ARGUMENT = 16, 24  # their low halves
 _ALLOW, _KILL = 0x7FFF0000, 0x80000000
 _DENY, _UNKNOWN = 0x00050000 | errno.EPERM, 0x00050000 | errno.ENOSYS
 _X32_BIT = 0x40000000
 _NEW_NAMESPACES = 0x7E020000  # every CLONE_NEW* flag that fits into the argument of clone
 _AF_UNIX, _AF_INET, _AF_INET6 = 1, 2, 10
+_F_SETLEASE, _F_NOTIFY = 1024, 1026
 _PR_SET_SECCOMP, _SECCOMP_MODE_FILTER = 22, 2
 
 _AUDIT_ARCHITECTURE = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
@@ -65,6 +67,8 @@ _DENIED: dict[str, tuple[int | None, int | None]] = {
     "open_by_handle_at": (304, 265),
     "name_to_handle_at": (303, 264),
     "fanotify_init": (300, 262),
+    "inotify_init": (253, None),  # what others do to the files that all jails share
+    "inotify_init1": (294, 26),
     "kexec_load": (246, 104),
     "kexec_file_load": (320, 294),
     "init_module": (175, 105),
@@ -102,19 +106,74 @@ _DENIED: dict[str, tuple[int | None, int | None]] = {
 _CLONE = {"x86_64": 56, "aarch64": 220}
 _CLONE3 = 435
 _SOCKET = {"x86_64": 41, "aarch64": 198}
+_FCNTL = {"x86_64": 72, "aarch64": 25}
 
 
 def _instruction(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
     return struct.pack("=HBBI", code, if_true, if_false, value)
 
 
+# What the namespaces keep apart, and Landlock does not: sockets of all kinds (pairs of them are made otherwise), System
+# V and POSIX IPC, and watching files.
+_DENIED_ALONE: dict[str, tuple[int | None, int | None]] = {
+    "socket": (41, 198),
+    "shmget": (29, 194),
+    "shmat": (30, 196),
+    "semget": (64, 190),
+    "msgget": (68, 186),
+    "mq_open": (240, 180),
+    "inotify_init": (253, None),
+    "inotify_init1": (294, 26),
+}
+# What the owner of files and processes may do, and a program that runs as the very user of the server must not:
+# attributes of files, and the scheduling of other processes.
+_DENIED_TO_SAME_USER: dict[str, tuple[int | None, int | None]] = {
+    "chmod": (90, None),
+    "fchmodat": (268, 53),
+    "fchmodat2": (452, 452),
+    "chown": (92, None),
+    "lchown": (94, None),
+    "fchownat": (260, 54),
+    "utime": (132, None),
+    "utimes": (235, None),
+    "futimesat": (261, None),
+    "utimensat": (280, 88),
+    "setxattr": (188, 5),
+    "lsetxattr": (189, 6),
+    "removexattr": (197, 14),
+    "lremovexattr": (198, 15),
+    "setxattrat": (463, 463),
+    "removexattrat": (466, 466),
+    "setpriority": (141, 140),
+    "sched_setparam": (142, 118),
+    "sched_setscheduler": (144, 119),
+    "sched_setattr": (314, 274),
+    "ioprio_set": (251, 30),
+}
+_PRLIMIT = {"x86_64": 302, "aarch64": 261}
+
+
 @functools.cache
-def build() -> bytes:
-    """The filter for this machine. Raises ``OSError`` on an architecture without a table."""
+def build(*, alone: bool = False, same_user: bool = False) -> bytes:
+    """The filter for this machine. Raises ``OSError`` on an architecture without a table.
+
+    ``alone``: no namespace stands behind it. ``same_user``: nor does another user.
+
+    A search tree over the numbers of the calls: every call of the program goes through it, and so does every number of
+    the kernel's table when the filter is installed (the kernel works out which calls are always allowed).
+    """
     machine = platform.machine()
     if machine not in _AUDIT_ARCHITECTURE:
         raise OSError(f"no system call filter for {machine}")
     column = list(_AUDIT_ARCHITECTURE).index(machine)
+    verdicts = {number: _DENIED_LEAF for names in _DENIED.values() if (number := names[column]) is not None}
+    # clone3 passes its flags in memory, where no filter can see them: without it the C library falls back to clone
+    verdicts |= {_CLONE3: _UNKNOWN_LEAF, _CLONE[machine]: _CLONE_LEAF, _SOCKET[machine]: _SOCKET_LEAF}
+    verdicts[_FCNTL[machine]] = _FCNTL_LEAF
+    more = (_DENIED_ALONE if alone else {}) | (_DENIED_TO_SAME_USER if same_user else {})
+    verdicts |= {number: _DENIED_LEAF for names in more.values() if (number := names[column]) is not None}
+    if same_user:
+        verdicts[_PRLIMIT[machine]] = _OWN_PROCESS_LEAF
     program = [
         _instruction(_LOAD, _ARCHITECTURE),
         _instruction(_JUMP_EQUAL, _AUDIT_ARCHITECTURE[machine], 1, 0),
@@ -123,29 +182,53 @@ def build() -> bytes:
     ]
     if machine == "x86_64":
         program += [_instruction(_JUMP_AT_LEAST, _X32_BIT, 0, 1), _instruction(_RETURN, _DENY)]
-    for numbers in _DENIED.values():
-        number = numbers[column]
-        if number is not None:
-            program += [_instruction(_JUMP_EQUAL, number, 0, 1), _instruction(_RETURN, _DENY)]
-    # clone3 passes its flags in memory, where no filter can see them: without it the C library falls back to clone
-    program += [_instruction(_JUMP_EQUAL, _CLONE3, 0, 1), _instruction(_RETURN, _UNKNOWN)]
-    program += [
-        _instruction(_JUMP_EQUAL, _CLONE[machine], 0, 4),
-        _instruction(_LOAD, _FIRST_ARGUMENT),
-        _instruction(_JUMP_SET, _NEW_NAMESPACES, 0, 1),
-        _instruction(_RETURN, _DENY),
-        _instruction(_RETURN, _ALLOW),
-    ]
-    program += [
-        _instruction(_JUMP_EQUAL, _SOCKET[machine], 0, 5),
-        _instruction(_LOAD, _FIRST_ARGUMENT),
-        _instruction(_JUMP_EQUAL, _AF_UNIX, 3, 0),
-        _instruction(_JUMP_EQUAL, _AF_INET, 2, 0),
-        _instruction(_JUMP_EQUAL, _AF_INET6, 1, 0),
-        _instruction(_RETURN, _DENY),
-        _instruction(_RETURN, _ALLOW),
-    ]
-    return b"".join(program)
+    return b"".join([*program, *_tree(sorted(verdicts.items()))])
+
+
+def _tree(ordered: list[tuple[int, tuple[bytes, ...]]]) -> list[bytes]:
+    """Instructions that return the verdict on the number in the accumulator: that of its pair, or to allow it."""
+    if not ordered:
+        return [_instruction(_RETURN, _ALLOW)]
+    if len(ordered) == 1:
+        number, leaf = ordered[0]
+        return [_instruction(_JUMP_EQUAL, number, 0, len(leaf)), *leaf, _instruction(_RETURN, _ALLOW)]
+    middle = len(ordered) // 2
+    below, above = _tree(ordered[:middle]), _tree(ordered[middle:])
+    if len(below) > _FARTHEST_JUMP:
+        return [_instruction(_JUMP_AT_LEAST, ordered[middle][0], 0, 1), _instruction(_JUMP, len(below)), *below, *above]
+    return [_instruction(_JUMP_AT_LEAST, ordered[middle][0], len(below), 0), *below, *above]
+
+
+_FARTHEST_JUMP = 255
+_DENIED_LEAF: tuple[bytes, ...] = (_instruction(_RETURN, _DENY),)
+_UNKNOWN_LEAF = (_instruction(_RETURN, _UNKNOWN),)
+_CLONE_LEAF = (
+    _instruction(_LOAD, _FIRST_ARGUMENT),
+    _instruction(_JUMP_SET, _NEW_NAMESPACES, 0, 1),
+    _instruction(_RETURN, _DENY),
+    _instruction(_RETURN, _ALLOW),
+)
+_SOCKET_LEAF = (
+    _instruction(_LOAD, _FIRST_ARGUMENT),
+    _instruction(_JUMP_EQUAL, _AF_UNIX, 3, 0),
+    _instruction(_JUMP_EQUAL, _AF_INET, 2, 0),
+    _instruction(_JUMP_EQUAL, _AF_INET6, 1, 0),
+    _instruction(_RETURN, _DENY),
+    _instruction(_RETURN, _ALLOW),
+)
+_OWN_PROCESS_LEAF = (
+    _instruction(_LOAD, _FIRST_ARGUMENT),
+    _instruction(_JUMP_EQUAL, 0, 1, 0),
+    _instruction(_RETURN, _DENY),
+    _instruction(_RETURN, _ALLOW),
+)
+_FCNTL_LEAF = (
+    _instruction(_LOAD, _SECOND_ARGUMENT),
+    _instruction(_JUMP_EQUAL, _F_SETLEASE, 1, 0),
+    _instruction(_JUMP_EQUAL, _F_NOTIFY, 0, 1),
+    _instruction(_RETURN, _DENY),
+    _instruction(_RETURN, _ALLOW),
+)
 
 
 class _Program(ctypes.Structure):

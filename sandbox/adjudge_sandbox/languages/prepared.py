@@ -35,10 +35,10 @@ _KEY_CHARS = 32
 class Prepared:
     """The folder of prepared things. One event loop."""
 
-    def __init__(self, plan: Plan | None) -> None:
-        """Make or find the folder, and have jails show it."""
+    def __init__(self, plan: Plan | None, *, mounted: bool = True) -> None:
+        """Make or find the folder, and have jails show it. ``mounted``: they show it in a root of their own."""
         self._temporary: str | None = None
-        self._folder = self._open_folder(lasting=plan is not None)
+        self._folder = self._open_folder(lasting=mounted and plan is not None)
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._failed: set[str] = set()
         if plan is not None:

@@ -58,9 +58,13 @@ class Found:
 class Toolchains:
     """Looked up once per server."""
 
-    def __init__(self, plan: Plan | None) -> None:
-        """Look around, and add to ``plan`` what its jails must show besides. ``None``: programs see the host."""
+    def __init__(self, plan: Plan | None, *, mounted: bool = True) -> None:
+        """Look around, and add to ``plan`` what its jails must show besides. ``None``: programs see the host.
+
+        ``mounted``: jails have a root of their own, in which a folder is open whatever lies above it on the host.
+        """
         self._plan = plan
+        self._mounted = mounted
         self._found: dict[str, Found] = {}
         self._missing: dict[str, Language] = {}
         for language in table.languages():
@@ -129,6 +133,8 @@ class Toolchains:
         if name == "python3":
             return sys.executable
         path = shutil.which(name, path=_PATH) or shutil.which(name)
+        if path is not None and not self._mounted and not _anybody_may(path):
+            return None
         if path is None or (self._plan is None and _anybody_may(path)):
             return path
         if self._plan is not None and self._shown(path) and self._shown(os.path.realpath(path)):

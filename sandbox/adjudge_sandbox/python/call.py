@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from .. import frames, values
+from .honesty import equals_everything
 from .process import Loaded, flush, module_of
 
 __all__ = ["Missing", "call", "describe", "resolve"]
@@ -24,7 +25,8 @@ class Missing(Exception):
 def call(report: socket.socket, loaded: Loaded, request_fd: int) -> NoReturn:
     """Serve the one request that lies in ``request_fd`` and end the process."""
     request = frames.receive_file(request_fd)
-    _send, _exit, _encode, _flush = frames.send, os._exit, values.encode, flush  # before the program can replace them
+    # before the program can replace them
+    _send, _exit, _encode, _flush, _claims = frames.send, os._exit, values.encode, flush, equals_everything
     args, kwargs = values.decode(request.blobs[0])
     header: dict[str, Any]
     blobs: list[bytes] = []
@@ -32,8 +34,9 @@ def call(report: socket.socket, loaded: Loaded, request_fd: int) -> NoReturn:
         module = module_of(loaded, "solution")
         exec(loaded.code, module.__dict__)  # noqa: S102 - in the jail
         function = resolve(module.__dict__, request.header["function"])
-        blobs = [_encode(function(*args, **kwargs), max_bytes=request.header["max_bytes"])]
-        header = {"op": "value"}
+        value = function(*args, **kwargs)
+        blobs = [_encode(value, max_bytes=request.header["max_bytes"])]
+        header = {"op": "value", "always_equal": _claims(value)}
     except Missing as error:
         header = {"op": "missing", "detail": str(error)}
     except values.NotPlain as error:
@@ -42,6 +45,7 @@ def call(report: socket.socket, loaded: Loaded, request_fd: int) -> NoReturn:
         header = {"op": "large_value", "detail": str(error)[:_MAX_DETAIL]}
     except BaseException as error:  # noqa: BLE001 - whatever the program raises ends the call
         header = {"op": "raised", "detail": describe(error), "memory": isinstance(error, MemoryError)}
+        header["exit"] = isinstance(error, SystemExit)
     _flush()
     _send(report, header, blobs)
     _exit(0)

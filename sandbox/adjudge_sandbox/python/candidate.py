@@ -11,6 +11,7 @@ the process, and with it the examination.
 from __future__ import annotations
 
 import asyncio
+import importlib
 import inspect
 import os
 import socket
@@ -22,9 +23,11 @@ from .. import frames
 from ..values import Encoder, Malformed, NotPlain, TooLarge
 from . import proxies, shared_names
 from .call import Missing, describe, resolve
+from .honesty import equals_everything
 from .process import Loaded, allow_for_our_frames, flush, module_of
 from .proxies import BINARY, UNARY, Proxy
 from .rpc import Disconnected, Peer, is_iterator
+from .surroundings import Captured
 
 __all__ = ["serve"]
 
@@ -35,7 +38,7 @@ _MAX_PLAIN_BYTES = 1 << 16
 def serve(report: socket.socket, loaded: Loaded, peer_fd: int, max_bytes: int) -> NoReturn:
     """Load the program, then serve the examiner until it goes away. Ends the process."""
     module = module_of(loaded, "solution")
-    peer = CandidatePeer(socket.socket(fileno=peer_fd), module, max_bytes)
+    peer = CandidatePeer(socket.socket(fileno=peer_fd), module, max_bytes, report)
     exit_, send, detail = os._exit, frames.send, describe
     status = 1
     try:
@@ -49,6 +52,7 @@ def serve(report: socket.socket, loaded: Loaded, peer_fd: int, max_bytes: int) -
         send(report, {"op": "large_value", "detail": str(error)})
     except BaseException as error:  # noqa: BLE001 - whatever the program raises ends the examination
         header = {"op": "raised", "detail": detail(error), "memory": isinstance(error, MemoryError)}
+        header["exit"] = isinstance(error, SystemExit)
         send(report, header)
     flush()
     exit_(status)
@@ -57,9 +61,11 @@ def serve(report: socket.socket, loaded: Loaded, peer_fd: int, max_bytes: int) -
 class CandidatePeer(Peer):
     """The program's side of the conversation."""
 
-    def __init__(self, sock: socket.socket, module: types.ModuleType, max_bytes: int) -> None:
+    def __init__(self, sock: socket.socket, module: types.ModuleType, max_bytes: int, report: socket.socket) -> None:
         super().__init__(sock, max_receive_bytes=1 << 30, max_send_bytes=max_bytes, trusts_references=True)
         self._module = module
+        self.captured = Captured()
+        self._report: socket.socket | None = report
 
     def kind_of(self, value: object) -> str:
         kind = type(value)
@@ -117,7 +123,11 @@ class CandidatePeer(Peer):
 
     def perform(self, operation: str, operands: list[Any]) -> Any:
         try:
-            return _OPERATIONS[operation](self, *operands)
+            value = _OPERATIONS[operation](self, *operands)
+            if operation == "call" and self._report is not None and equals_everything(value):
+                frames.send(self._report, {"op": "always_equal"})
+                self._report = None  # once is enough
+            return value
         finally:
             flush()
 
@@ -130,12 +140,12 @@ class CandidatePeer(Peer):
         except Missing as error:
             return str(error)
 
-    def globals_of(self, names: list[str]) -> dict[str, Any]:
-        """Those of these names that the program defines and that can cross."""
-        found = {}
+    def globals_of(self, names: list[str], where: str = "") -> dict[str, Any]:
+        """Those of these names that a module of the program defines and that can cross."""
+        found, defined = {}, self._names(where)
         for name in names:
-            if name in self._module.__dict__:
-                value = _as_global(name, self._module.__dict__[name])
+            if name in defined:
+                value = _as_global(name, defined[name])
                 try:
                     Encoder(max_bytes=self._max_send_bytes, hook=self._write_handle).write(value)
                 except (NotPlain, TooLarge, RecursionError):
@@ -143,10 +153,26 @@ class CandidatePeer(Peer):
                 found[name] = value
         return found
 
-    def public_names(self) -> list[str]:
-        listed = self._module.__dict__.get("__all__")
-        names = listed if isinstance(listed, list | tuple) else self._module.__dict__
+    def public_names(self, where: str = "") -> list[str]:
+        defined = self._names(where)
+        listed = defined.get("__all__")
+        names = listed if isinstance(listed, list | tuple) else defined
         return [str(name) for name in names if not str(name).startswith("_")]
+
+    def _names(self, where: str) -> dict[str, Any]:
+        """What a module defines: the main one, or one of the program's other files."""
+        return self._module.__dict__ if not where else importlib.import_module(where).__dict__
+
+    def has_module(self, name: str) -> bool:
+        """Is there such a module, or a folder of that name with modules in it, among the program's own files?"""
+        path = os.path.join(os.path.dirname(self._module.__file__ or ""), *name.split("."))
+        return os.path.isfile(f"{path}.py") or os.path.isdir(path)
+
+    def set_global(self, name: str, value: Any, where: str = "") -> None:
+        self._names(where)[name] = value
+
+    def delete_global(self, name: str, where: str = "") -> None:
+        self._names(where).pop(name, None)
 
     def _write_handle(self, encoder: Encoder, value: object, depth: int) -> bool:
         if type(value) is _ByHandle:
@@ -247,4 +273,11 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
     "resolve": CandidatePeer.resolve,
     "globals": CandidatePeer.globals_of,
     "public_names": CandidatePeer.public_names,
+    "has_module": CandidatePeer.has_module,
+    "set_global": CandidatePeer.set_global,
+    "delete_global": CandidatePeer.delete_global,
+    "capture": lambda peer: peer.captured.capture(),
+    "printed": lambda peer: peer.captured.printed(),
+    "patch": lambda peer, name, value: peer.captured.patch(name, value),
+    "feed": lambda peer, text: peer.captured.feed(text),
 }

@@ -1,7 +1,8 @@
 """What a run's process does with the program: the part of our code that runs beside it, and so decides nothing.
 
 Roles: ``script`` runs it as ``__main__``; ``call`` calls one function and sends the value; ``serve`` answers the calls
-of an examiner; ``examine`` is the examiner itself, in a jail of its own. Everything the driver needs is imported before
+of an examiner; ``examine`` is the examiner itself, in a jail of its own; ``exec`` starts a program that is not Python
+(:mod:`adjudge_sandbox.languages.launch`). Everything the driver needs is imported before
 the jail is made, because the jail does not hold this package.
 """
 
@@ -17,10 +18,10 @@ import traceback
 import types
 from typing import Any, NoReturn
 
+from .. import frames
+from ..languages.launch import launch, supervise
 from .call import call
-from .candidate import serve
-from .examiner import examine
-from .process import PROGRAM_FD, REPORT_FD, allow_for_our_frames, load, settle_in
+from .process import ARCHIVE_AT, PROGRAM_FD, REPORT_FD, allow_for_our_frames, lay_files, load, settle_in
 
 __all__ = ["drive"]
 
@@ -28,16 +29,22 @@ __all__ = ["drive"]
 def drive(request: dict[str, Any], scratch: str, extra_fds: list[int]) -> NoReturn:
     """Run the role that ``request`` names and end the process. Never returns, never unwinds."""
     role = request["role"]
-    report = socket.socket(fileno=REPORT_FD)
+    report = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, fileno=REPORT_FD)
     try:
+        if role == "exec":
+            launch(report, scratch, PROGRAM_FD, ARCHIVE_AT, extra_fds[0])
         settle_in(scratch)
         if role == "script":
-            _script(report, scratch)
+            _script(report, scratch, extra_fds)
         elif role == "call":
             call(report, load(report, scratch), extra_fds[0])
         elif role == "serve":
+            from .candidate import serve
+
             serve(report, load(report, scratch), extra_fds[0], request["max_bytes"])
         elif role == "examine":
+            from .examiner import examine
+
             os.close(PROGRAM_FD)
             examine(report, *extra_fds)
     except BaseException:  # noqa: BLE001 - a fault of the driver; it must not unwind into init
@@ -45,16 +52,19 @@ def drive(request: dict[str, Any], scratch: str, extra_fds: list[int]) -> NoRetu
     os._exit(1)
 
 
-def _script(report: socket.socket, scratch: str) -> NoReturn:
+def _script(report: socket.socket, scratch: str, extra_fds: list[int]) -> NoReturn:
     """Run the program as ``python solution.py`` would. Its report is closed before it starts."""
     loaded = load(report, scratch)
+    args: list[str] = []
+    if extra_fds:
+        args = _follow_order(report, scratch, frames.receive_file(extra_fds[0]))
     report.close()
     module = types.ModuleType("__main__")
     module.__dict__.update(__file__=loaded.file, __builtins__=sys.modules["builtins"], __cached__=None)
     module.__spec__ = None
     sys.modules["__main__"] = module
-    sys.argv[:] = [loaded.file]
-    sys.orig_argv[:] = [sys.executable, loaded.file]
+    sys.argv[:] = [loaded.file, *args]
+    sys.orig_argv[:] = [sys.executable, loaded.file, *args]
     allow_for_our_frames()
     status = 0
     try:
@@ -64,6 +74,20 @@ def _script(report: socket.socket, scratch: str) -> NoReturn:
     except BaseException as error:  # noqa: BLE001 - as the interpreter does
         status = _uncaught(error)
     _end(status)
+
+
+def _follow_order(report: socket.socket, scratch: str, order: frames.Frame) -> list[str]:
+    """Lay the run's files; if some are to be brought back, go on in a child of a process that waits for its end.
+
+    Gives the program's arguments.
+    """
+    lay_files(order.header["files"], order.blobs, scratch)
+    if order.header["fetch"]:
+        root = os.open(scratch, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        supervise(report, order.header, root)
+        os.close(root)
+    args: list[str] = order.header["args"]
+    return args
 
 
 def _exit_status(stop: SystemExit) -> int:

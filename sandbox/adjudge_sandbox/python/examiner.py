@@ -17,7 +17,6 @@ import mmap
 import os
 import socket
 import struct
-import sys
 import time
 import types
 from collections.abc import Callable, Iterator
@@ -25,10 +24,12 @@ from typing import Any, NoReturn
 
 from .. import frames
 from ..values import Malformed, NotPlain, TooLarge
-from . import influence, proxies, shared_names
-from .process import module_of_test
+from . import influence, proxies, remote_modules, shared_names
+from .process import lay_files, module_of_test
 from .proxies import NotSupported, Proxy, RemoteIterator
-from .rpc import MAX_REQUEST_BYTES, Disconnected, Peer, is_iterator
+from .rpc import MAX_REQUEST_BYTES, Disconnected, Forged, Peer, is_iterator
+from .session import run_session
+from .surroundings import SURROUNDING, Surroundings, concern
 
 __all__ = ["STATE", "STATE_BYTES", "examine"]
 
@@ -40,13 +41,23 @@ _MAX_DETAIL = 1500
 _MAX_LINE = 300
 
 
-def examine(report: socket.socket, peer_fd: int, state_fd: int, request_fd: int) -> NoReturn:
+def examine(report: socket.socket, peer_fd: int, state_fd: int, request_fd: int, results_fd: int) -> NoReturn:
     """Run one examination and report how it went. Ends the process."""
     request = frames.receive_file(request_fd)
-    setup, test = (blob.decode("utf-8", "surrogatepass") for blob in request.blobs)
+    header, (setup_text, test_text, *contents) = request.header, request.blobs
+    setup, test = (text.decode("utf-8", "surrogatepass") for text in (setup_text, test_text))
     state = mmap.mmap(state_fd, STATE_BYTES)
-    peer = ExaminerPeer(socket.socket(fileno=peer_fd), state, request.header["max_bytes"], report)
-    verdict, detail = _Examination(peer, setup, test, request.header["bind"]).verdict()
+    peer = ExaminerPeer(socket.socket(fileno=peer_fd), state, header["max_bytes"], report)
+    remote_modules.provide(peer, header["modules"])
+    examination = _Examination(peer, setup, test, header["bind"])
+    if concern(setup, test):
+        peer.surroundings = Surroundings(peer.request)
+    files = dict(zip(header["files"], contents, strict=True))
+    if header["session"] is not None:
+        verdict, detail = examination.session(header["session"], test_text, files, results_fd)
+    else:
+        lay_files(list(files), list(files.values()), os.getcwd())
+        verdict, detail = examination.verdict()
     frames.send(report, {"op": "end", "verdict": verdict, "detail": detail[:_MAX_DETAIL]})
     os._exit(0)
 
@@ -87,6 +98,22 @@ class _Examination:
             return "bad_test", "the test code ends without having asked anything of the program"
         return "passed", ""
 
+    def session(self, name: str, test: bytes, files: dict[str, bytes], results_fd: int) -> tuple[str, str]:
+        """Likewise, of a test file, whose tests report for themselves."""
+        self._sources[os.path.join(os.getcwd(), "tests", name)] = self._sources["<test>"]
+
+        def classify(error: BaseException) -> tuple[str, str]:
+            return self._classify(error, "<test>")
+
+        def complaint() -> str | None:
+            found, self._peer.failed_callback = self._peer.failed_callback, None
+            return found
+
+        verdict, detail = run_session(name, test, files, results_fd, classify, complaint)
+        if verdict == "passed" and not self._peer.consulted:
+            return "bad_test", "the test file asks nothing of the program"
+        return verdict, detail
+
     def _provide(self, names: dict[str, Any], codes: list[types.CodeType]) -> None:
         """Put the program's part of what the test code uses into its namespace."""
         wanted = {name for code in codes for name in _names_used(code)} - set(dir(builtins)) - set(names)
@@ -96,7 +123,6 @@ class _Examination:
             if not isinstance(function, Proxy):
                 raise _MissingFunction(str(function))
             names[name] = function
-        sys.modules["solution"] = _SolutionModule(self._peer)
 
     def _classify(self, error: BaseException, file: str) -> tuple[str, str]:
         if self._peer.is_remote(error):
@@ -112,6 +138,8 @@ class _Examination:
                 return "missing", f"The program defines no function {error.name}."
             return "bad_test", f"neither the test code nor the program defines {error.name!r}"
         if isinstance(error, ModuleNotFoundError):
+            if error.name in self._peer.not_found:
+                return "missing", f"The program has no module {error.name}."
             return "bad_test", f"the test code imports a module that is not here: {error.name}"
         where = f"the {file.strip('<>')} code raised {type(error).__name__}: {_safe_str(error)}"
         blameless = file == "<setup>" and not self._peer.consulted
@@ -159,6 +187,7 @@ class ExaminerPeer(Peer):
         self.failed_callback: str | None = None
         self.failed_case: str | None = None
         self.not_found: set[str] = set()
+        self.surroundings: Surroundings | None = None
         self.consulted = False
         """Has the test code called the program, or been given a plain value of it?"""
         self.influenced = False
@@ -166,10 +195,17 @@ class ExaminerPeer(Peer):
 
     def request(self, operation: str, *operands: Any) -> Any:
         self.consulted = self.consulted or operation not in _PREPARATIONS
+        around, self.surroundings = self.surroundings, None  # whose own requests have none
         try:
+            if around is not None:
+                around.before()
             result = super().request(operation, *operands)
         except Disconnected as error:
-            self._end_as_lost(str(error))
+            self._end_as_lost(error)
+        finally:
+            if around is not None:
+                around.after()
+                self.surroundings = around
         if operation == "globals":
             values = [value for value in result.values() if not isinstance(value, _ASKED_LATER)]
             self.consulted = self.consulted or bool(values)
@@ -186,9 +222,10 @@ class ExaminerPeer(Peer):
     def note_failed_case(self, what: str) -> None:
         self.failed_case = self.failed_case or what[:_MAX_DETAIL]
 
-    def _end_as_lost(self, why: str) -> NoReturn:
+    def _end_as_lost(self, why: Disconnected) -> NoReturn:
         """Without the program there is no examination, whatever the test code would make of an exception."""
-        frames.send(self._report, {"op": "lost", "detail": why[:_MAX_DETAIL]})
+        forged = isinstance(why, Forged)
+        frames.send(self._report, {"op": "lost", "detail": str(why)[:_MAX_DETAIL], "forged": forged})
         os._exit(0)
 
     def waiting(self, on: bool) -> None:
@@ -239,7 +276,7 @@ class ExaminerPeer(Peer):
         """An exception of the program: of the same built-in class, or of a class that stands for its own."""
         shape = (str, object, tuple, str, dict, str)
         if not (type(packed) is tuple and len(packed) == 6 and all(map(isinstance, packed, shape))):
-            raise Disconnected("a malformed exception")
+            raise Forged("a malformed exception")
         name, own, args, text, attributes, described = packed
         kind = own if isinstance(own, type) and issubclass(own, Exception) else proxies.builtin_exception(name)
         if kind is not None and issubclass(kind, _SILENT):
@@ -282,26 +319,6 @@ class ExaminerPeer(Peer):
         except SystemExit:
             self.failed_callback = self.failed_callback or "a function of the test that the program called has exited"
             raise
-
-
-class _SolutionModule(types.ModuleType):
-    """What ``from solution import f`` finds."""
-
-    def __init__(self, peer: ExaminerPeer) -> None:
-        super().__init__("solution")
-        self.__dict__["_peer"] = peer
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "__all__":
-            return self.__dict__["_peer"].request("public_names")
-        if name.startswith("__"):
-            raise AttributeError(name)
-        found = self.__dict__["_peer"].request("globals", [name])
-        if name not in found:
-            self.__dict__["_peer"].not_found.add(name)
-            raise NameError(f"name {name!r} is not defined", name=name)
-        self.__dict__[name] = found[name]
-        return found[name]
 
 
 def _call(peer: ExaminerPeer, target: Any, args: Any, kwargs: Any) -> Any:
@@ -349,7 +366,7 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
 }
 _FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, types.MethodType)
 _ASKED_LATER = (Proxy, types.ModuleType, type, *_FUNCTIONS)
-_PREPARATIONS = ("globals", "resolve", "public_names")
+_PREPARATIONS = ("globals", "resolve", "public_names", "has_module", "set_global", "delete_global", *SURROUNDING)
 _SILENT = (StopIteration, StopAsyncIteration)
 _HIDDEN = (types.ModuleType, types.FrameType, types.CodeType, types.TracebackType, BaseException, mmap.mmap)
 

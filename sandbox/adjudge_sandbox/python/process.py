@@ -7,31 +7,37 @@ runs get source and code. So an answer is compiled once, by a process that the l
 from __future__ import annotations
 
 import gc
+import importlib
 import importlib.machinery
 import io
 import marshal
 import os
 import random
-import signal
 import socket
 import struct
 import sys
 import types
 import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from .. import frames
+from ..languages import archive
 
 __all__ = [
+    "ARCHIVE_AT",
     "PROGRAM_FD",
     "REPORT_FD",
     "Loaded",
     "allow_for_our_frames",
     "flush",
+    "lay_files",
     "load",
     "module_of",
     "module_of_test",
     "pack_program",
+    "pack_source",
+    "settle_ahead",
     "settle_in",
 ]
 
@@ -39,13 +45,23 @@ REPORT_FD, PROGRAM_FD = 3, 4
 """The report socket to the runner, and the program text. 0, 1 and 2 are the program's own."""
 FILE_NAME = "solution.py"
 _LENGTH = struct.Struct(">I")
+_ALONE, _WITH_FILES = b"1", b"+"
+ARCHIVE_AT = _LENGTH.size
+"""Where in the program descriptor that begins which the server sent."""
 _MAX_DETAIL = 1500
 _ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8"}
 
 
-def pack_program(source: bytes, code: bytes) -> bytes:
-    """Contents of the program descriptor."""
-    return _LENGTH.pack(len(source)) + source + code
+def pack_source(source: bytes, files: Mapping[str, bytes]) -> bytes:
+    """A Python program as the runner is given it: its source, and the files that lie beside it."""
+    if not files:
+        return _ALONE + source
+    return _WITH_FILES + frames.pack({"files": list(files)}, [source, *files.values()])
+
+
+def pack_program(packed: bytes, code: bytes) -> bytes:
+    """Contents of the program descriptor: what the server sent, and the code object if it has been compiled."""
+    return _LENGTH.pack(len(packed)) + packed + code
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,29 +72,72 @@ class Loaded:
     file: str
 
 
+class _Settled:
+    """What the zygote has done once for all its descendants: every page that a run need not write is time saved."""
+
+    scratch = ""
+    streams: tuple[io.TextIOWrapper, io.TextIOWrapper, io.TextIOWrapper] | None = None
+
+
+def settle_ahead(scratch: str) -> None:
+    """In the zygote: what :func:`settle_in` would otherwise do for every run, as far as it is the same for all."""
+    os.umask(0o022)
+    sys.path[:] = [path for path in sys.path if path and _is_library(path)]
+    _settle_folder(scratch)
+    _Settled.scratch = scratch
+    _Settled.streams = _make_streams_ahead()
+
+
 def settle_in(scratch: str) -> None:
     """Make this process look like a fresh interpreter in ``scratch``."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)
     os.chdir(scratch)
-    os.umask(0o022)
-    os.environ.clear()
-    os.environ.update(_ENVIRONMENT, HOME=scratch, TMPDIR=scratch)
-    sys.path[:] = [scratch, *(path for path in sys.path if path and _is_library(path))]
-    sys.path_importer_cache.clear()
-    sys.stdin = io.TextIOWrapper(open(0, "rb", closefd=False), "utf-8", "strict")  # noqa: SIM115
-    sys.stdout = io.TextIOWrapper(open(1, "wb", closefd=False), "utf-8", "strict")  # noqa: SIM115
-    sys.stderr = io.TextIOWrapper(
-        open(2, "wb", closefd=False),  # noqa: SIM115
-        "utf-8",
-        "backslashreplace",
-        line_buffering=True,
-    )
-    for name in ("stdin", "stdout", "stderr"):
-        setattr(sys, f"__{name}__", getattr(sys, name))
+    if scratch != _Settled.scratch:
+        _settle_folder(scratch)
+    try:
+        os.lseek(0, 0, os.SEEK_CUR)
+        sys.stdin, sys.stdout, sys.stderr = _Settled.streams or _make_streams()
+    except OSError:  # not a file: the streams made ahead believe that they can seek
+        sys.stdin, sys.stdout, sys.stderr = _make_streams()
+    sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr  # type: ignore[misc]
     random.seed()
     if (numpy := sys.modules.get("numpy")) is not None:
         numpy.random.seed()
     gc.enable()
+
+
+def _settle_folder(scratch: str) -> None:
+    os.environ.clear()
+    os.environ.update(_ENVIRONMENT, HOME=scratch, TMPDIR=scratch)
+    if _Settled.scratch:
+        sys.path.remove(_Settled.scratch)
+    sys.path.insert(0, scratch)
+    sys.path_importer_cache.clear()
+
+
+def _make_streams() -> tuple[io.TextIOWrapper, io.TextIOWrapper, io.TextIOWrapper]:
+    """The standard streams as the interpreter makes them at its start."""
+    error = open(2, "wb", closefd=False)  # noqa: SIM115
+    return (
+        io.TextIOWrapper(open(0, "rb", closefd=False), "utf-8", "strict"),
+        io.TextIOWrapper(open(1, "wb", closefd=False), "utf-8", "strict"),
+        io.TextIOWrapper(error, "utf-8", "backslashreplace", line_buffering=True),
+    )
+
+
+def _make_streams_ahead() -> tuple[io.TextIOWrapper, io.TextIOWrapper, io.TextIOWrapper]:
+    """They remember whether they can seek, so what they are made on is what a script will have: file and pipes."""
+    saved = [os.dup(fd) for fd in (0, 1, 2)]
+    read, write = os.pipe()
+    file = os.memfd_create("stdin")
+    try:
+        for place, fd in enumerate((file, write, write)):
+            os.dup2(fd, place)
+        return _make_streams()
+    finally:
+        for place, fd in enumerate(saved):
+            os.dup2(fd, place)
+        for fd in (*saved, read, write, file):
+            os.close(fd)
 
 
 def _is_library(path: str) -> bool:
@@ -93,14 +152,34 @@ def load(report: socket.socket, scratch: str) -> Loaded:
     text = os.pread(PROGRAM_FD, size, 0)
     os.close(PROGRAM_FD)
     length = _LENGTH.unpack_from(text)[0]
-    source, code = text[_LENGTH.size : _LENGTH.size + length], text[_LENGTH.size + length :]
+    packed, code = text[ARCHIVE_AT : ARCHIVE_AT + length], text[ARCHIVE_AT + length :]
+    source, names, files = _unpack_source(packed)
     with open(file, "wb") as copy:
         copy.write(source)
+    if files:
+        lay_files(names, files, scratch)
     if code:
         return Loaded(marshal.loads(code), file)
     compiled = _compile(report, source, file)
     frames.send(report, {"op": "code"}, [marshal.dumps(compiled)])
     return Loaded(compiled, file)
+
+
+def _unpack_source(packed: bytes) -> tuple[bytes, list[str], list[bytes]]:
+    if packed.startswith(_ALONE):
+        return packed[len(_ALONE) :], [], []
+    frame = frames.from_bytes(packed[len(_WITH_FILES) :])
+    return frame.blobs[0], frame.header["files"], frame.blobs[1:]
+
+
+def lay_files(names: Sequence[str], contents: Sequence[bytes], scratch: str) -> None:
+    """Write files into the folder of the run, before anything of the program has run."""
+    root = os.open(scratch, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        archive.lay(names, contents, root)
+    finally:
+        os.close(root)
+    importlib.invalidate_caches()
 
 
 def _compile(report: socket.socket, source: bytes, file: str) -> types.CodeType:

@@ -32,7 +32,7 @@ from typing import Any, NoReturn
 
 from ..values import MAX_CONTAINERS, Decoder, Encoder, Malformed, NotPlain, TooLarge
 
-__all__ = ["MAX_REQUEST_BYTES", "Disconnected", "Peer", "is_iterator"]
+__all__ = ["MAX_REQUEST_BYTES", "Disconnected", "Forged", "Peer", "is_iterator"]
 
 MAX_REQUEST_BYTES = 64 << 20
 _LENGTH = struct.Struct(">I")
@@ -41,6 +41,10 @@ _CHUNK_S = 0.005
 
 class Disconnected(Exception):
     """The other side is gone, or has sent what is no message."""
+
+
+class Forged(Disconnected):
+    """It has sent what is no message: no driver of ours does that."""
 
 
 class Peer:
@@ -128,14 +132,14 @@ class Peer:
         while True:
             kind, body = self._receive()
             if kind != b"Q":
-                raise Disconnected("a reply that nobody asked for")
+                raise Forged("a reply that nobody asked for")
             self._serve(body)
 
     def _finish(self, kind: bytes, body: bytes, sent: list[Any]) -> Any:
         decoder = self._decoder(body, references=sent)
         result = self._decode(decoder)
         if not (type(result) is tuple and len(result) == 2 and type(result[1]) is list):
-            raise Disconnected("a malformed reply")
+            raise Forged("a malformed reply")
         value, updates = result
         self._apply(updates, sent)
         if kind == b"E":
@@ -147,7 +151,7 @@ class Peer:
         decoder = self._decoder(body, references=received if self._trusts_references else None, numbered=received)
         request = self._decode(decoder)
         if not (type(request) is tuple and request and type(request[0]) is str):
-            raise Disconnected("a malformed request")
+            raise Forged("a malformed request")
         references = {id(container): number for number, container in enumerate(received)}
         encoder = Encoder(max_bytes=self._max_send_bytes, hook=self._write_handle, references=references)
         before = [encoder.content(container) for container in received]
@@ -177,13 +181,13 @@ class Peer:
     def _apply(self, updates: list[Any], sent: list[Any]) -> None:
         for update in updates:
             if not (type(update) is tuple and len(update) == 2 and type(update[0]) is int and type(update[1]) is bytes):
-                raise Disconnected("a malformed update")
+                raise Forged("a malformed update")
             number, content = update
             if not 0 <= number < len(sent):
-                raise Disconnected("an update of nothing")
+                raise Forged("an update of nothing")
             new = self._decode(self._decoder(content, references=sent))
             if not _replace(sent[number], new):
-                raise Disconnected("an update of another type")
+                raise Forged("an update of another type")
 
     def _decoder(self, body: bytes, **how: Any) -> Decoder:
         room = None if self._trusts_references else MAX_CONTAINERS
@@ -194,7 +198,7 @@ class Peer:
             value = decoder.read()
             decoder.end()
         except (Malformed, RecursionError) as error:
-            raise Disconnected(f"malformed data: {error}") from error
+            raise Forged(f"malformed data: {error}") from error
         return value
 
     def _send(self, kind: bytes, body: bytes | bytearray) -> None:
@@ -208,7 +212,7 @@ class Peer:
         prefix = self._receive_exactly(_LENGTH.size + 1)
         length, kind = _LENGTH.unpack_from(prefix)[0], prefix[_LENGTH.size :]
         if length > self._max_receive_bytes or kind not in (b"Q", b"R", b"E"):
-            raise Disconnected("a message that is none, or too large")
+            raise Forged("a message that is none, or too large")
         body = self._receive_exactly(length)
         self.received(length)
         self.waiting(False)

@@ -17,11 +17,12 @@ import time
 from dataclasses import replace
 from typing import Any
 
-from .. import frames
+from .. import frames, values
 from ..base import Limits, Outcome
 from ..kernel.cgroups import Slot
 from ..outcome import MAX_DETAIL, Result, judge_compilation, judge_process, killed_from_outside
 from ..python.examiner import STATE, STATE_BYTES
+from ..python.session import read_results
 from .execution import Ending, Execution, memory_file, wait_for
 from .jail import Identity, Jail
 
@@ -62,7 +63,14 @@ class Place:
         self.limits = limits
 
     def start(
-        self, role: str, program_fd: int, extra_fds: list[int], output_bytes: int, *, quiet: bool = False
+        self,
+        role: str,
+        program_fd: int,
+        extra_fds: list[int],
+        output_bytes: int,
+        *,
+        quiet: bool = False,
+        ends: tuple[int, int] | None = None,
     ) -> Execution:
         return Execution(
             self.jail,
@@ -74,6 +82,7 @@ class Place:
             output_bytes=output_bytes,
             cpu_s=self.limits.cpu_s,
             quiet=quiet,
+            ends=ends,
         )
 
 
@@ -81,25 +90,32 @@ def run_examination(
     candidate: Place, examiner: Place, program_fd: int, run: dict[str, Any], texts: list[bytes], *, compiles: bool
 ) -> tuple[Result, Ending, bool]:
     """Run it. Returns the result, how the program's process ended, and whether something outside has interfered."""
-    header = {"bind": run["bind"], "max_bytes": candidate.limits.output_kib << 10}
+    asked = {name: run[name] for name in ("bind", "session", "files", "modules")}
+    header = {**asked, "max_bytes": candidate.limits.output_kib << 10}
     with contextlib.ExitStack() as resources:
         request_fd = memory_file("request", frames.pack(header, texts))
         resources.callback(os.close, request_fd)
         state_fd = memory_file("state", bytes(STATE_BYTES))
         resources.callback(os.close, state_fd)
         state = resources.enter_context(mmap.mmap(state_fd, STATE_BYTES))
+        results_fd = memory_file("results", b"")
+        resources.callback(os.close, results_fd)
         programs, examiners = socket.socketpair()
         with programs, examiners:
             output_bytes = candidate.limits.output_kib << 10
             tested = candidate.start("serve", program_fd, [programs.fileno()], output_bytes)
             resources.callback(tested.close)
-            fds = [examiners.fileno(), state_fd, request_fd]
+            fds = [examiners.fileno(), state_fd, request_fd, results_fd]
             tests = examiner.start("examine", program_fd, fds, output_bytes, quiet=True)
             resources.callback(tests.close)
         watch = _Watch(tested, tests, state, candidate.limits.wall_limit_s)
         wait_for([tested, tests], candidate.limits.wall_limit_s + examiner.limits.cpu_s, watch.look, tick_s=_TICK_S)
         endings = tested.ending(), tests.ending()
         result = _judge(endings, candidate.limits, examiner.limits, STATE.unpack_from(state, 0), compiles)
+        result.more.update(_caught(*endings))
+        if run["session"] is not None:
+            written = os.pread(results_fd, os.fstat(results_fd).st_size, 0)
+            result.value = values.encode(read_results(written))
         interfered = _interfered(endings[1], examiner.limits) or _interfered(endings[0], candidate.limits)
         return result, endings[0], interfered and result.outcome is not Outcome.FINISHED
 
@@ -128,6 +144,15 @@ class _Watch:
             self._tested.wall_exceeded = True
             self._tested.kill()
             self._tests.kill()
+
+
+def _caught(tested: Ending, tests: Ending) -> dict[str, str]:
+    """What the program was caught at beyond doubt."""
+    lost = next((frame.header for frame in tests.frames if frame.header.get("op") == "lost"), {})
+    if lost.get("forged") is True or (tested.garbage and not tested.flooded):
+        return {"tampering": "forged_report"}
+    claims = any(frame.header.get("op") == "always_equal" for frame in tested.frames)
+    return {"tampering": "always_equal"} if claims else {}
 
 
 def _interfered(ending: Ending, limits: Limits) -> bool:
@@ -168,8 +193,13 @@ def _judge_program(tested: Ending, limits: Limits) -> Result:
         detail = str(said.get("detail", ""))[:MAX_DETAIL]
         if said["op"] == "large_value":
             return Result(Outcome.OUTPUT_LIMIT, detail)
-        return Result(Outcome.MEMORY_LIMIT if said.get("memory") else Outcome.RAISED, detail)
-    return fault or Result(Outcome.RAISED, "the program ended, or broke the conversation, before the test was over")
+        if said.get("memory"):
+            return Result(Outcome.MEMORY_LIMIT, detail)
+        return Result(Outcome.RAISED, detail, ended_early=said.get("exit") is True)
+    if fault is not None:
+        return fault
+    detail = "the program ended, or broke the conversation, before the test was over"
+    return Result(Outcome.RAISED, detail, ended_early=os.waitstatus_to_exitcode(tested.report.status) == 0)
 
 
 def _judge_examiner(tests: Ending, limits: Limits, examiner_limits: Limits, state: tuple[Any, ...]) -> Result:

@@ -1,7 +1,7 @@
 """The runner's side of one process in a jail: its pipes, its report, its end.
 
 Output is drained for as long as the process lives and cut at a limit, and the end of a run is the end of its process
-(init says so), never the end of a pipe: a pipe that a stray child holds open keeps nobody waiting.
+(the keeper says so), never the end of a pipe: a pipe that a stray child holds open keeps nobody waiting.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ from dataclasses import dataclass, field, replace
 
 from .. import frames
 from ..kernel.cgroups import Slot
-from .init import Report
-from .jail import Identity, Jail, JailLost
+from .jail import Identity, Jail, JailLost, Report
 
 __all__ = ["Ending", "Execution", "JailBroken", "memory_file", "wait_for"]
 
@@ -28,9 +27,9 @@ _MAX_FRAMES = 8  # an honest driver sends four at most; each costs us work that 
 _KILL_TICK_S = 1.0
 _CPU_TICK_S = 0.5
 _CPU_SLACK_S, _CPU_SLACK = 0.2, 1.1
-"""A group also counts the freeing of memory at the end; only what is well above init's own count is time hidden."""
+"""A group also counts the freeing of memory at the end; only what is well above the keeper's count is time hidden."""
 _KILL_GRACE_S = 20.0
-"""How long init may take to report the end of a process that it was asked to kill, before the jail counts as lost."""
+"""How long the keeper may take to report the end of a process that it was asked to kill; then the jail is lost."""
 
 
 class JailBroken(Exception):
@@ -48,11 +47,16 @@ class Ending:
     """Set if what it reported is no frame: the program wrote to the report socket."""
     stdout: bytes = b""
     stderr: bytes = b""
-    flooded: bool = False
+    stdout_flooded: bool = False
     """It wrote more than the limit."""
+    stderr_flooded: bool = False
     wall_exceeded: bool = False
     oom_kills: int = 0
     peak_mib: float = 0.0
+
+    @property
+    def flooded(self) -> bool:
+        return self.stdout_flooded or self.stderr_flooded
 
 
 def memory_file(name: str, content: bytes) -> int:
@@ -115,27 +119,34 @@ class Execution:
         output_bytes: int,
         cpu_s: float,
         quiet: bool = False,
+        ends: tuple[int, int] | None = None,
     ) -> None:
-        """Start it. ``program_fd`` and ``extra_fds`` are copied and remain the caller's. ``quiet``: drop its output."""
+        """Start it. All descriptors are copied and remain the caller's.
+
+        ``quiet``: drop its output. ``ends``: its stdin and stdout, which lead elsewhere and are not read here.
+        """
         self._jail = jail
         self._group = group
         self._oom_before = group.oom_kills() if group else 0
         self._cpu_before_s = group.cpu_s() if group else None
         self._cpu_limit_s = cpu_s
+        self._next_count_at = time.monotonic() + _CPU_TICK_S
         if group:
+            jail.join(group)
             group.reset_peak()
         self._report_socket, theirs = socket.socketpair()
         (out_read, out_write), (err_read, err_write) = _output_pipe(quiet), _output_pipe(quiet)
-        stdin_fd = memory_file("stdin", stdin)
-        procs = group.open_procs() if group else []
+        stdin_fd = memory_file("stdin", stdin) if ends is None else os.dup(ends[0])
+        if ends is not None:
+            os.dup2(ends[1], out_write)
         if identity.privileged and not quiet:
-            for fd in (out_write, err_write, stdin_fd):
+            for fd in (out_write, err_write, stdin_fd) if ends is None else (err_write,):
                 os.fchown(fd, identity.uid, identity.gid)  # so that /dev/stdout can be opened
         try:
-            request = {"op": "run", "role": role, "groups": len(procs), "max_bytes": output_bytes}
-            jail.request(request, [stdin_fd, out_write, err_write, theirs.fileno(), program_fd, *extra_fds, *procs])
+            request = {"role": role, "max_bytes": output_bytes}
+            jail.request(request, [stdin_fd, out_write, err_write, theirs.fileno(), program_fd, *extra_fds])
         finally:
-            for fd in (stdin_fd, out_write, err_write, *procs):
+            for fd in (stdin_fd, out_write, err_write):
                 os.close(fd)
             theirs.close()
         self._stdout = _Stream(out_read, output_bytes)
@@ -156,7 +167,7 @@ class Execution:
 
     @property
     def dying(self) -> bool:
-        """Has init been asked to kill it?"""
+        """Has the keeper been asked to kill it?"""
         return self._asked_to_kill_at is not None
 
     def sources(self) -> list[int]:
@@ -172,7 +183,7 @@ class Execution:
             if stream.fd in ready or self.done:
                 stream.drain()
         self._parse()
-        if self.report is None and self._counted_s() > self._cpu_limit_s * _CPU_SLACK + _CPU_SLACK_S:
+        if self.report is None and self._is_over_cpu():
             self.kill()
         if self._stdout.flooded or self._stderr.flooded or self._report.flooded or self.garbage:
             self.kill()
@@ -183,6 +194,13 @@ class Execution:
     def counts_cpu(self) -> bool:
         return self._cpu_before_s is not None
 
+    def _is_over_cpu(self) -> bool:
+        """By the count of the group, looked at now and then: what the keeper cannot see counts too."""
+        if not self.counts_cpu or (now := time.monotonic()) < self._next_count_at:
+            return False
+        self._next_count_at = now + _CPU_TICK_S
+        return self._counted_s() > self._cpu_limit_s * _CPU_SLACK + _CPU_SLACK_S
+
     def _counted_s(self) -> float:
         """CPU seconds so far by the count of its control group."""
         if self._group is None or self._cpu_before_s is None:
@@ -190,7 +208,7 @@ class Execution:
         return (self._group.cpu_s() or 0.0) - self._cpu_before_s
 
     def kill(self) -> None:
-        """Ask init, once, to end the process. Its report follows."""
+        """Ask the keeper, once, to end the process. Its report follows."""
         if self._asked_to_kill_at is None and not self.done:
             self._asked_to_kill_at = time.monotonic()
             self._jail.ask_to_kill()
@@ -214,7 +232,8 @@ class Execution:
             garbage=self.garbage or ("too much" if self._report.flooded else ""),
             stdout=self._stdout.content(),
             stderr=self._stderr.content(),
-            flooded=self._stdout.flooded or self._stderr.flooded,
+            stdout_flooded=self._stdout.flooded,
+            stderr_flooded=self._stderr.flooded,
             wall_exceeded=self.wall_exceeded,
             oom_kills=kills,
             peak_mib=peak_mib if peak_mib is not None else self.report.peak_mib,

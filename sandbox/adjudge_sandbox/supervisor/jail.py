@@ -1,15 +1,19 @@
-"""One jail: new namespaces, a root of its own, and a trusted first process that forks one child per run.
+"""The runner's side of the jails, and how processes hang together.
 
 ::
 
-    runner ── fork ── maker ── unshare ── fork ── init (pid 1 of the jail)
-                        └ exits                     └ fork per run ── cell.enter ── the program
+    server ── zygote (warm, in the root of all jails; never sees a payload)
+       │        └ keeper (one for each place where a program runs at a time; first process of a pid namespace)
+       │             ├ first process of a jail (user, pid, mount, ipc and uts namespaces of one run)
+       │             └ the run's process: fork, cell.enter, the program
+       └─ nursery ── runner (one answer at a time) ── a socket to each of its keepers
 
-The runner holds a :class:`Jail`. Killing its first process kills everything in it, whatever it forked, and everything
-dies in the same way when the runner does. The runner asks over one socket: each request names a role and carries the
-descriptors that the child shall have; each report says how the child ended and what it used. Init
-(:mod:`adjudge_sandbox.supervisor.init`) keeps the rights that it needs for making a fresh ``/tmp`` for every run, and
-is given nothing that an answer wrote.
+A runner asks the zygote for a keeper, and the keeper for runs, over one socket: each request names a role and carries
+the descriptors that the run's process shall have; each report says how it ended and what it used. A runner holds what
+an answer wrote, so no jail descends from it: zygote and keepers are given descriptors and never read them.
+
+Everything ends with what it depends on, whatever the signal: a keeper when its socket closes, all processes of its pid
+namespace with it, every keeper with the zygote, and the zygote with the server.
 """
 
 from __future__ import annotations
@@ -19,19 +23,18 @@ import json
 import os
 import signal
 import socket
-import traceback
-from dataclasses import dataclass
-from typing import Any, NoReturn
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from ..kernel import namespaces as ns
 from ..kernel import rootfs
-from . import init
+from ..kernel.cgroups import Slot
+from .messages import JOIN, KILL, Report, pack_run, unpack_answer
 
-__all__ = ["NOBODY", "Identity", "Jail", "JailLost", "JailRefused", "JailSpec"]
+__all__ = ["NOBODY", "Identity", "Jail", "JailLost", "JailRefused", "JailSpec", "Report", "connect"]
 
 NOBODY = 65534
 _FIRST_UID = 1_700_000_000
-_NAMESPACES = ns.NEW_NS | ns.NEW_PID | ns.NEW_IPC | ns.NEW_UTS | ns.NEW_NET
 _MAX_MESSAGE = 65536
 
 
@@ -40,7 +43,7 @@ class JailRefused(Exception):
 
 
 class JailLost(Exception):
-    """The jail's first process died, and the runner did not kill it."""
+    """A process of ours in or around the jail died, and the runner did not kill it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +61,7 @@ class Identity:
 
         Without isolation root remains root if nobody else can read the interpreter.
         """
-        if os.geteuid() != 0 or (not isolated and not _is_readable_by_all(os.__file__)):
+        if os.geteuid() != 0 or (not isolated and not (_is_readable_by_all(os.__file__) and _may_change_user())):
             return cls(os.geteuid(), os.getegid(), False)
         if isolated and not ns.has_capability(ns.CAP_SYS_ADMIN):
             os.setgroups([])
@@ -68,6 +71,10 @@ class Identity:
             return cls(NOBODY, NOBODY, False)
         uid = _FIRST_UID + number
         return cls(uid, uid, True) if _is_mapped(uid) else cls(NOBODY, NOBODY, True)
+
+
+def _may_change_user() -> bool:
+    return ns.has_capability(ns.CAP_SETUID) and ns.has_capability(ns.CAP_SETGID)
 
 
 def _is_readable_by_all(path: str) -> bool:
@@ -91,117 +98,142 @@ class JailSpec:
 
     identity: Identity
     plan: rootfs.Plan | None
-    """``None``: no isolation at all, resource limits only."""
+    """The root of the jails; ``None``: no namespaces."""
     cpu_s: float
     memory_mib: int
     processes: int
     scratch_mib: int
     grouped: bool
     """Are memory and processes limited by control groups?"""
+    confined: rootfs.Plan | None = None
+    """Without namespaces: what Landlock lets a program see. ``None``: no isolation at all, resource limits only."""
+
+    def limits(self) -> tuple[float, int, int, int, bool]:
+        """What a keeper is told with every request."""
+        return self.cpu_s, self.memory_mib, self.processes, self.scratch_mib, self.grouped
+
+
+class _Keepers:
+    """The keepers of this runner that serve nobody at the moment, and the way to new ones."""
+
+    def __init__(self) -> None:
+        self.zygote: socket.socket | None = None
+        self.idle: dict[Identity, list[_Keeper]] = {}
+
+
+_keepers = _Keepers()
+
+
+def connect(zygote: socket.socket) -> None:
+    """Have the jails of this runner made by the zygote behind this socket."""
+    _keepers.zygote = zygote
+
+
+class _Keeper:
+    """One keeper: its socket, and a descriptor that kills it."""
+
+    def __init__(self, identity: Identity, *, isolated: bool) -> None:
+        """Have it made. Raises :class:`JailRefused`, :class:`JailLost`."""
+        if _keepers.zygote is None:
+            raise JailRefused("no zygote is connected")
+        self.identity = identity
+        self.group: Slot | None = None
+        self.sock, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        request = {"identity": asdict(identity), "isolated": isolated}
+        try:
+            with theirs:
+                socket.send_fds(_keepers.zygote, [json.dumps(request).encode()], [theirs.fileno()])
+            message, fds, _, _ = socket.recv_fds(self.sock, _MAX_MESSAGE, 1)
+        except OSError as error:
+            self.sock.close()
+            raise JailLost(f"the zygote is gone: {error}") from error
+        if not fds:
+            self.sock.close()
+            if message:
+                raise JailRefused(unpack_answer(message)[2])
+            raise JailLost("the zygote is gone")
+        self.pidfd = fds[0]
+
+    def kill(self) -> None:
+        with contextlib.suppress(OSError):
+            signal.pidfd_send_signal(self.pidfd, signal.SIGKILL)
+        os.close(self.pidfd)
+        self.sock.close()
 
 
 class Jail:
-    """The runner's side of one jail."""
+    """The runner's side of the jails of one answer: a keeper, with limits. Each run gets a new jail."""
 
     def __init__(self, spec: JailSpec) -> None:
-        """Fork it. Raises :class:`JailRefused`, :class:`JailLost`."""
-        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        maker = os.fork()
-        if maker == 0:
-            self._control.close()
-            _make(theirs, spec)
-        theirs.close()
-        os.waitpid(maker, 0)
-        born = self._receive()
-        self.pid = int(born["pid"])
-        self._pidfd = os.pidfd_open(self.pid)
+        """Raises :class:`JailRefused`, :class:`JailLost`."""
+        self._limits = spec.limits()
+        self._keeper = _take_keeper(spec)
+        self._running = False
 
     def fileno(self) -> int:
-        """Readable when a report waits or the jail is gone."""
-        return self._control.fileno()
+        """Readable when a report waits or the keeper is gone."""
+        return self._keeper.sock.fileno()
+
+    def join(self, group: Slot) -> None:
+        """Have all runs take place in this control group. Raises :class:`JailLost`."""
+        if self._keeper.group == group:
+            return
+        procs = group.open_procs()
+        try:
+            self._send(bytes([JOIN]), procs)
+        finally:
+            for fd in procs:
+                os.close(fd)
+        self._keeper.group = group
 
     def request(self, request: dict[str, Any], fds: list[int]) -> None:
         """Start a run, with copies of ``fds``. Raises :class:`JailLost`."""
-        try:
-            socket.send_fds(self._control, [json.dumps(request).encode()], fds)
-        except OSError as error:
-            raise JailLost(str(error)) from error
+        self._running = True
+        self._send(pack_run(self._limits, request), fds)
 
     def ask_to_kill(self) -> None:
         """End the run that is going on; its report follows."""
-        self.request({"op": "kill"}, [])
+        self._send(bytes([KILL]), [])
 
-    def report(self) -> init.Report:
+    def report(self) -> Report:
         """The next report. Raises :class:`JailLost`, :class:`JailRefused`."""
-        return init.Report(**self._receive())
-
-    def close(self) -> None:
-        """Kill everything in the jail."""
-        with contextlib.suppress(OSError):
-            signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
-        os.close(self._pidfd)
-        self._control.close()
-        with contextlib.suppress(ChildProcessError):
-            os.waitpid(self.pid, 0)
-
-    def _receive(self) -> dict[str, Any]:
         try:
-            message = self._control.recv(_MAX_MESSAGE)
+            message = self._keeper.sock.recv(_MAX_MESSAGE)
         except OSError as error:
             raise JailLost(str(error)) from error
         if not message:
-            raise JailLost("its first process is gone")
-        received: dict[str, Any] = json.loads(message)
-        if "refused" in received:
-            raise JailRefused(received["refused"])
-        return received
+            raise JailLost("its keeper is gone")
+        report, lost, refused = unpack_answer(message)
+        if report is None:
+            raise JailRefused(refused) if refused else JailLost(lost)
+        self._running = False
+        return report
 
-
-def _make(control: socket.socket, spec: JailSpec) -> NoReturn:
-    """In the maker: leave the namespaces, fork init, exit. Never returns."""
-    status = 1
-    try:
-        _keep_only(control.fileno())
-        os.setsid()  # signals to "my process group" from inside must not reach the server
-        if spec.plan is not None:
-            uid, gid = os.geteuid(), os.getegid()
-            ns.unshare(_NAMESPACES if spec.identity.privileged else _NAMESPACES | ns.NEW_USER)
-            if not spec.identity.privileged:
-                ns.map_user(NOBODY, uid, gid)
-        pid = os.fork()
-        if pid == 0:
-            _become_init(control, spec)
-        control.send(json.dumps({"pid": pid}).encode())
-        status = 0
-    except BaseException as error:  # noqa: BLE001 - whatever it was, it must not unwind into the runner
-        _refuse(control, error)
-    os._exit(status)
-
-
-def _keep_only(fd: int) -> None:
-    """Close what belongs to the runner, its line to the server above all."""
-    os.closerange(3, fd)
-    os.closerange(fd + 1, os.sysconf("SC_OPEN_MAX"))
-
-
-def _become_init(control: socket.socket, spec: JailSpec) -> NoReturn:
-    try:
-        os.setsid()
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
-            signal.signal(number, signal.SIG_DFL)  # which pid 1 ignores when it comes from inside
-        if spec.plan is not None:
-            rootfs.build(spec.plan)
+    def close(self) -> None:
+        """Let the keeper serve others; or, if a run is going on, kill it and everything in its jail."""
+        if self._running:
+            self._keeper.kill()
         else:
-            ns.become_subreaper()
-        ns.set_dumpable(False)  # nothing of init can be read or written through /proc
-        init.serve(control, spec)
-    except BaseException as error:  # noqa: BLE001 - as above
-        _refuse(control, error)
-    os._exit(1)
+            _keepers.idle.setdefault(self._keeper.identity, []).append(self._keeper)
+
+    def _send(self, message: bytes, fds: list[int]) -> None:
+        try:
+            socket.send_fds(self._keeper.sock, [message], fds)
+        except OSError as error:
+            self._running = True
+            raise JailLost(str(error)) from error
 
 
-def _refuse(control: socket.socket, error: BaseException) -> None:
-    if not isinstance(error, OSError):
-        traceback.print_exc()
-    with contextlib.suppress(OSError):
-        control.send(json.dumps({"refused": str(error) or repr(error)}).encode())
+def _take_keeper(spec: JailSpec) -> _Keeper:
+    """One that waits for work, or a new one."""
+    idle = _keepers.idle.get(spec.identity, [])
+    while idle:
+        keeper = idle.pop()
+        try:
+            keeper.sock.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return keeper  # it lives
+        except OSError:
+            pass
+        keeper.kill()  # it has died, or has spoken out of turn
+    return _Keeper(spec.identity, isolated=spec.plan is not None)

@@ -1,12 +1,12 @@
-"""The runner: one process of ours for one answer, forked from the nursery, outside every jail.
+"""The runner: a process of ours that takes one answer after another, outside every jail.
 
-It is given the program first and makes the jail of the answer *before* it reads the runs, so that no test text, no
-argument and no input of a later run is in the memory that the jail inherits. Then it takes the runs one by one and
-sends each result as soon as it is there. What the answer prints and reports is read here and passed on as bytes: the
-runner decodes no value.
+It is forked from a nursery and holds what the answers wrote, so no jail inherits its memory: jails are made by a zygote
+that is given descriptors only (:mod:`adjudge_sandbox.supervisor.jail`). What an answer prints and reports is read here
+and passed on as bytes: the runner decodes no value.
 
-What it sends: ``result`` for each run, then ``done``; or ``lost`` (a jail died and nobody here killed it: the answer is
-to be run again), or ``refused`` (no jail can be made).
+What it sends for an answer: ``result`` for each run, then ``done``; or ``lost`` (a process of ours died and nobody here
+killed it: the answer is to be run again), ``refused`` (no jail can be made), or ``overloaded`` (a run waited for a core
+until its wall clock ran out, twice).
 """
 
 from __future__ import annotations
@@ -14,52 +14,104 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from .. import frames
 from ..base import Limits, Outcome
-from ..kernel import cgroups, seccomp
+from ..kernel import cgroups
 from ..kernel import namespaces as ns
+from ..languages.order import fetched_files, judge_exec, pack_order
 from ..outcome import Result, judge_call, judge_script, killed_from_outside
 from ..python.process import pack_program
 from .examination import Place, examiner_limits_of, run_examination
 from .execution import Ending, Execution, JailBroken, memory_file, wait_for
-from .jail import NOBODY, Identity, Jail, JailLost, JailRefused, JailSpec
+from .interaction import run_interaction
+from .jail import NOBODY, Identity, Jail, JailLost, JailRefused, JailSpec, connect
 
-__all__ = ["run_answer", "warm"]
+__all__ = ["serve_answers", "warm"]
 
-_STARVED_SHARE = 0.1
-_OVERLOAD = 3.0
+_HALF = 0.5
+_SEND_AT_BYTES = 1 << 18
+_OURS = 2
+"""Processes of ours in a control group: the keeper, and the first process of a jail."""
 
 
-def run_answer(sock: socket.socket, config: dict[str, Any]) -> None:
-    """Serve one answer on ``sock``. The target of the nursery."""
-    ns.become_subreaper()
-    first = frames.receive(sock)
-    try:
-        answer = _Answer(sock, config, first.header, first.blobs[0])
+class _Starved(Exception):
+    """A run waited for a core until its wall clock ran out, twice."""
+
+
+def serve_answers(sock: socket.socket, config: dict[str, Any]) -> None:
+    """Serve answers on ``sock`` until it closes. The target of the nursery.
+
+    First of all come the number of this runner's slot and a descriptor: the way to its zygote.
+    """
+    message, fds, _, _ = socket.recv_fds(sock, 16, 1)
+    if not fds:
+        return
+    connect(socket.socket(fileno=fds[0]))
+    identity = Identity.of_slot(2 * int(message), isolated=config["plan"] is not None)
+    place = _Standing(int(message), identity, {})
+    outbox = _Outbox(sock)
+    while True:
+        frame = frames.receive(sock)
         try:
-            answer.run(frames.receive(sock))
-        finally:
-            answer.close()
-        frames.send(sock, {"op": "done"})
-    except JailLost as error:
-        frames.send(sock, {"op": "lost", "why": str(error)})
-    except (JailRefused, JailBroken, OSError) as error:
-        frames.send(sock, {"op": "refused", "why": str(error)})
+            answer = _Answer(outbox, config, place, frame)
+            try:
+                answer.run(frame.blobs[1:])
+            finally:
+                answer.close()
+            outbox.send({"op": "done"})
+        except JailLost as error:
+            outbox.send({"op": "lost", "why": str(error)})
+        except _Starved as error:
+            outbox.send({"op": "overloaded", "why": str(error)})
+        except (JailRefused, JailBroken, OSError) as error:
+            outbox.send({"op": "refused", "why": str(error)})
+        outbox.flush()
+
+
+@dataclass(frozen=True, slots=True)
+class _Standing:
+    """What remains from answer to answer."""
+
+    slot: int
+    identity: Identity
+    groups: dict[tuple[str, int, int], cgroups.Slot | None]
+    """The limits that are set in each of the slot's control groups."""
+
+
+class _Outbox:
+    """Frames to the server, several in one message as long as they are small."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._sock = sock
+        self._waiting: list[bytes] = []
+        self._size = 0
+
+    def send(self, header: dict[str, Any], blobs: Sequence[bytes] = ()) -> None:
+        self._waiting.append(frames.pack(header, blobs))
+        self._size += len(self._waiting[-1])
+        if self._size > _SEND_AT_BYTES:
+            self.flush()
+
+    def flush(self) -> None:
+        waiting, self._waiting, self._size = self._waiting, [], 0
+        self._sock.sendall(b"".join(waiting))
 
 
 class _Answer:
-    def __init__(self, sock: socket.socket, config: dict[str, Any], header: dict[str, Any], source: bytes) -> None:
-        self._sock = sock
+    def __init__(self, outbox: _Outbox, config: dict[str, Any], standing: _Standing, frame: frames.Frame) -> None:
+        self._outbox = outbox
         self._config = config
-        self._limits = Limits(**header["limits"])
-        self._slot = int(header["slot"])
-        self._source = source
+        self._standing = standing
+        self._header = frame.header
+        self._limits = Limits(**frame.header["limits"])
+        self._source = frame.blobs[0]
         self._code = b""
         self._uncompiled: Result | None = None
-        self._identity = Identity.of_slot(2 * self._slot, isolated=config["plan"] is not None)
+        self._identity = standing.identity
         self._group = self._open_group("a", self._limits.memory_mib, self._limits.processes)
         self._jail = Jail(self._spec(self._identity, self._limits, self._group is not None))
         self._examiner: Place | None = None
@@ -69,12 +121,12 @@ class _Answer:
         if self._examiner is not None:
             self._examiner.jail.close()
 
-    def run(self, request: frames.Frame) -> None:
+    def run(self, contents: Sequence[bytes]) -> None:
         """All runs, in order."""
-        blobs = iter(request.blobs)
-        for run in request.header["runs"]:
+        blobs = iter(contents)
+        for run in self._header["runs"]:
             result = self._one(run, [next(blobs) for _ in range(run["blobs"])])
-            if request.header["stop_at_failure"] and result.outcome is not Outcome.FINISHED:
+            if self._header["stop_at_failure"] and result.outcome is not Outcome.FINISHED:
                 break
 
     def _one(self, run: dict[str, Any], blobs: list[bytes]) -> Result:
@@ -82,10 +134,12 @@ class _Answer:
             self._send(self._uncompiled, None)
             return self._uncompiled
         result, ending, interfered = self._attempt(run, blobs)
-        lost_s = 0.0
-        if interfered or _was_starved(ending, self._limits):
+        lost_s, starved = 0.0, _was_starved(ending)
+        if interfered or starved:
             lost_s = ending.report.wall_s
-            result, ending, _ = self._attempt(run, blobs)  # a second time it is the program's own doing
+            result, ending, _ = self._attempt(run, blobs)  # a second time a kill is the program's own doing
+            if starved and _was_starved(ending):
+                raise _Starved(f"a run got {ending.report.cpu_s:.2f} s of CPU time in {ending.report.wall_s:.2f} s")
         self._send(result, ending, lost_s)
         return result
 
@@ -94,9 +148,17 @@ class _Answer:
         compiles = not self._code
         with contextlib.ExitStack() as files:
             program = _file(files, "program", pack_program(self._source, self._code))
-            if run["kind"] == "script":
-                ending = self._execute("script", program, stdin=blobs[0])
-                result = judge_script(ending, self._limits, compiles=compiles)
+            if run["kind"] in ("script", "exec"):
+                isolated, max_bytes = self._config["plan"] is not None, self._limits.output_kib << 10
+                grouped = self._group is not None
+                order = pack_order(run, blobs[1:], isolated=isolated, grouped=grouped, max_bytes=max_bytes)
+                extra_fds = [_file(files, "order", order)] if order else []
+                ending = self._execute(run["kind"], program, stdin=blobs[0], extra_fds=extra_fds)
+                if run["kind"] == "exec":
+                    result, compiles = judge_exec(ending, self._limits, run["memory_signs"]), False
+                else:
+                    result = judge_script(ending, self._limits, compiles=compiles)
+                result.more.update(fetched_files(ending))
                 interfered = killed_from_outside(ending, result)
             elif run["kind"] == "call":
                 header = {"function": run["function"], "max_bytes": self._limits.output_kib << 10}
@@ -104,6 +166,13 @@ class _Answer:
                 ending = self._execute("call", program, extra_fds=[request])
                 result = judge_call(ending, self._limits, compiles=compiles)
                 interfered = killed_from_outside(ending, result)
+            elif run["kind"] == "interaction":
+                candidate = Place(self._jail, self._group, self._identity, self._limits)
+                partner, isolated = self._examiner_place(), self._config["plan"] is not None
+                result, ending, interfered = run_interaction(
+                    candidate, partner, program, run, blobs, isolated=isolated, compiles=compiles
+                )
+                compiles = compiles and run["own"]["kind"] == "script"
             else:
                 candidate = Place(self._jail, self._group, self._identity, self._limits)
                 result, ending, interfered = run_examination(
@@ -153,22 +222,25 @@ class _Answer:
 
     def _send(self, result: Result, ending: Ending | None, lost_s: float = 0.0) -> None:
         """``lost_s``: wall seconds of a first attempt that does not count. Who asked has waited for it all the same."""
-        header = {
-            "op": "result",
-            "outcome": result.outcome.value,
-            "detail": result.detail,
-            "exit_status": result.exit_status,
-            "signal": result.signal,
-            "has_value": result.value is not None,
-            "cpu_ms": ending.report.cpu_s * 1000 if ending else 0.0,
-            "wall_ms": (ending.report.wall_s + lost_s) * 1000 if ending else 0.0,
-            "peak_memory_mib": ending.peak_mib if ending else None,
-        }
-        output = [ending.stdout, ending.stderr] if ending else [b"", b""]
-        frames.send(self._sock, header, [*output, result.value or b""])
+        run = self._header["runs"][0]
+        kind = "jail" if run.get("own", run)["kind"] == "exec" else "zygote"
+        without = "landlock" if self._config["confined"] is not None else "none"
+        isolation = kind if self._config["plan"] is not None else without
+        header, blobs = _described(result, ending, isolation, lost_s)
+        if "partner" in result.more:
+            partner, theirs = result.more["partner"]
+            header["partner"], more = _described(partner, theirs, isolation, 0.0)
+            blobs += more
+        self._outbox.send({"op": "result", **header}, blobs)
 
     def _open_group(self, suffix: str, memory_mib: int, processes: int) -> cgroups.Slot | None:
-        return cgroups.slot(self._config["cgroups"], f"{self._slot}{suffix}", memory_mib, processes)
+        key, set_up = (suffix, memory_mib, processes), self._standing.groups
+        if key not in set_up:
+            for other in [other for other in set_up if other[0] == suffix]:
+                del set_up[other]
+            name = f"{self._standing.slot}{suffix}"
+            set_up[key] = cgroups.slot(self._config["cgroups"], name, memory_mib, processes + _OURS)
+        return set_up[key]
 
     def _spec(self, identity: Identity, limits: Limits, grouped: bool) -> JailSpec:
         return JailSpec(
@@ -179,13 +251,42 @@ class _Answer:
             processes=limits.processes,
             scratch_mib=limits.scratch_mib,
             grouped=grouped,
+            confined=self._config["confined"],
         )
 
 
-def _was_starved(ending: Ending, limits: Limits) -> bool:
-    """Did it run out of wall time with next to no CPU time, on a machine that has far too much to do?"""
-    idle = ending.wall_exceeded and ending.report.cpu_s < _STARVED_SHARE * limits.cpu_s
-    return idle and os.getloadavg()[0] > _OVERLOAD * (os.cpu_count() or 1)
+def _described(
+    result: Result, ending: Ending | None, isolation: str, lost_s: float
+) -> tuple[dict[str, Any], list[bytes]]:
+    """A result as it is sent: a header, and stdout, stderr, the value and the files behind it."""
+    fetched = result.more.get("files", {})
+    header = {
+        "files": list(fetched),
+        "isolation": isolation,
+        "truncated": [ending.stdout_flooded, ending.stderr_flooded] if ending else [False, False],
+        "ended_early": result.ended_early,
+        "tampering": result.more.get("tampering", ""),
+        "outcome": result.outcome.value,
+        "detail": result.detail,
+        "exit_status": result.exit_status,
+        "signal": result.signal,
+        "has_value": result.value is not None,
+        "cpu_ms": ending.report.cpu_s * 1000 if ending else 0.0,
+        "wall_ms": (ending.report.wall_s + lost_s) * 1000 if ending else 0.0,
+        "peak_memory_mib": ending.peak_mib if ending else None,
+    }
+    output = [ending.stdout, ending.stderr] if ending else [b"", b""]
+    return header, [*output, result.value or b"", *fetched.values()]
+
+
+def _was_starved(ending: Ending) -> bool:
+    """Did it run out of wall time because it waited for a core?
+
+    Then it had work for more than half of the time and got a core for less than half of it. A program cannot bring
+    that about by itself: when all cores are busy with its own threads, it gets more than that.
+    """
+    report = ending.report
+    return ending.wall_exceeded and report.cpu_s < _HALF * report.wall_s and report.runnable_share > _HALF
 
 
 def _file(files: contextlib.ExitStack, name: str, content: bytes) -> int:
@@ -196,7 +297,4 @@ def _file(files: contextlib.ExitStack, name: str, content: bytes) -> int:
 
 def warm(config: dict[str, Any]) -> None:
     """Called once in the nursery: do what every runner would otherwise do again."""
-    with contextlib.suppress(OSError):
-        seccomp.build()
     ns.warm()
-    ns.become_subreaper()  # what a killed runner leaves behind is reaped here, not by whoever is process 1

@@ -1,0 +1,192 @@
+"""The keeper: makes one jail after another, forks a run's process into each, watches it, cleans up after it.
+
+It is a fork of the zygote that has become the first process of a pid namespace, in the root of all jails and in the
+control groups of its place, which its children inherit. It reads requests from the runner and the kernel's word on its
+children, and nothing else: no source, no input, no output passes through it.
+
+A jail begins with a first process that does nothing (:func:`adjudge_sandbox.kernel.namespaces.clone_paused`); the run's
+process is forked into its pid namespace and enters the others by itself. When that has ended, the first process is
+killed, and the kernel kills everything else in the jail, before the report goes out if there is anything else.
+
+CPU time is that of all processes of the run together. The kernel's own limit (RLIMIT_CPU, set in
+:mod:`adjudge_sandbox.supervisor.cell`) stands behind it, one second above.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import socket
+import time
+import traceback
+from typing import Any, NoReturn
+
+from ..kernel import namespaces as ns
+from ..kernel import rootfs
+from . import cell
+from .jail import NOBODY, Identity, JailSpec
+from .messages import JOIN, RUN, pack_loss, pack_refusal, pack_report, quiet_ms, unpack_fds, unpack_run
+from .watch import Watch, has_no_children, is_exiting, kill_tree
+
+__all__ = ["keep"]
+
+_MAX_MESSAGE = 65536
+_ANCILLARY_BYTES = socket.CMSG_SPACE(64)
+_NAMESPACES = ns.NEW_PID | ns.NEW_NS | ns.NEW_IPC | ns.NEW_UTS
+_NEVER_KILLED = b"-1000"
+
+
+def keep(
+    control: socket.socket, identity: Identity, plan: rootfs.Plan | None, confined: rootfs.Plan | None
+) -> NoReturn:
+    """Serve requests until the runner goes away. In a process of its own, forked for it."""
+    try:
+        os.setsid()  # signals to "my process group" must not reach the server
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGCHLD):
+            signal.signal(number, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # as in any interpreter; inherited by every run
+        if plan is not None:
+            rootfs.mount_proc()
+        else:
+            ns.become_subreaper()
+        cell.limit_ahead()
+        # Nothing of it can be read or written through /proc. Below a user namespace that follows from the capabilities
+        # that programs do not have, and this would keep out the keeper's own children, who enter its jails.
+        ns.set_dumpable(plan is not None and not identity.privileged)
+        _Keeper(control, identity, plan, confined).serve()
+    except BaseException as error:  # noqa: BLE001 - whatever it was, it must not unwind into the zygote
+        if not isinstance(error, OSError):
+            traceback.print_exc()
+        with contextlib.suppress(OSError):
+            control.send(pack_refusal(str(error) or repr(error)))
+    os._exit(1)
+
+
+class _Keeper:
+    """Every page that this process writes to between two forks costs a page fault, and there is nothing that costs it
+    more: so for a run that stays within its limits it does as little as it can."""
+
+    def __init__(
+        self, control: socket.socket, identity: Identity, plan: rootfs.Plan | None, confined: rootfs.Plan | None
+    ) -> None:
+        self._control = control
+        self._identity = identity
+        self._plan = plan
+        self._confined = confined
+        self._first = 0
+        """Pid of the first process of the present jail; 0 if there is none, or no isolation."""
+        self._first_fd = -1
+        self._own_fd = os.pidfd_open(os.getpid())
+        self._poll = select.poll()
+        self._poll.register(control.fileno(), select.POLLIN)
+
+    def serve(self) -> None:
+        while True:
+            message, ancillary, _, _ = self._control.recvmsg(_MAX_MESSAGE, _ANCILLARY_BYTES)
+            if not message:
+                self._end()
+            fds = unpack_fds(ancillary[0][2]) if ancillary else ()
+            if message[0] == RUN:
+                self._run(message, fds)
+            elif message[0] == JOIN:
+                _join(fds)
+                for fd in fds:
+                    os.close(fd)
+            # a request to kill has crossed with the report of the run's end
+
+    def _run(self, message: bytes, fds: tuple[int, ...]) -> None:
+        started = time.monotonic()
+        scratch = "/tmp" if self._plan is not None else cell.make_scratch(self._identity)
+        if self._plan is not None:
+            self._first = ns.clone_paused(_NAMESPACES)
+            self._first_fd = os.pidfd_open(self._first)
+            ns.setns(self._first_fd, ns.NEW_PID)  # for children, until it is taken back
+        pid = ns.plain_fork()
+        if pid == 0:
+            spec, request = self._read(message)
+            cell.enter(request, fds, spec, scratch, self._first_fd)
+        if self._plan is not None:
+            ns.setns(self._own_fd, ns.NEW_PID)
+        for fd in fds:
+            os.close(fd)
+        pidfd = os.pidfd_open(pid)
+        self._poll.register(pidfd, select.POLLIN)
+        over = self._poll.poll(quiet_ms(message, measured=self._confined is not None)) == [(pidfd, select.POLLIN)]
+        self._poll.unregister(pidfd)
+        os.close(pidfd)
+        if over:
+            _, status, usage = os.wait4(pid, 0)
+            report = pack_report(status, usage, started)
+        else:
+            spec, _ = self._read(message)
+            watch = Watch(self._control, spec, pid, self._first, started, scratch)
+            if not watch.wait():
+                self._end()
+            status, report = watch.status, watch.report()
+        if self._plan is None:
+            self._kill_all()
+            cell.remove_scratch(scratch)
+            self._control.send(report)
+        else:
+            self._report(status, report)
+
+    def _report(self, status: int, report: bytes) -> None:
+        if status & 0x7F == signal.SIGKILL and is_exiting(self._first):
+            self._clear()
+            self._control.send(pack_loss("the first process of a jail was killed"))
+        elif has_no_children(self._first):
+            self._control.send(report)  # and the jail, where nobody is left, ends while the runner works
+            self._clear()
+        else:
+            self._clear()
+            self._control.send(report)
+
+    def _read(self, message: bytes) -> tuple[JailSpec, dict[str, Any]]:
+        limits, request = unpack_run(message)
+        return JailSpec(self._identity, self._plan, *limits, self._confined), request
+
+    def _kill_all(self) -> None:
+        """Without a jail: whoever descends from this process, and everybody who is the program's own user."""
+        if self._confined is not None and self._identity.privileged and self._identity.uid != NOBODY:
+            _kill_user(self._identity.uid)
+        with contextlib.suppress(ChildProcessError):
+            while True:
+                kill_tree(os.getpid())
+                os.wait4(-1, 0)
+
+    def _clear(self) -> None:
+        """Kill everybody in the jail and wait until they are gone."""
+        os.kill(-1, signal.SIGKILL)  # everybody in this keeper's pid namespace but itself
+        os.close(self._first_fd)
+        os.waitpid(self._first, 0)
+
+    def _end(self) -> NoReturn:
+        """The runner is gone. Everybody in this pid namespace ends with its first process."""
+        if self._plan is None:
+            self._kill_all()
+        os._exit(0)
+
+
+def _kill_user(uid: int) -> None:
+    """Kill all processes of a user at once, which no race of forks escapes, by one that has become that user."""
+    pid = ns.plain_fork()
+    if pid == 0:
+        with contextlib.suppress(OSError):
+            os.setresuid(uid, uid, uid)
+            os.kill(-1, signal.SIGKILL)
+        os._exit(0)
+    os.waitpid(pid, 0)
+
+
+def _join(fds: tuple[int, ...]) -> None:
+    """Move into the control groups behind ``fds``. Where memory runs out there, a run is killed and not its keeper."""
+    with contextlib.suppress(OSError):
+        fd = os.open("/proc/self/oom_score_adj", os.O_WRONLY)
+        try:
+            os.write(fd, _NEVER_KILLED)
+        finally:
+            os.close(fd)
+    for fd in fds:
+        os.write(fd, b"0")
