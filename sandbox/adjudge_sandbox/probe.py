@@ -14,7 +14,8 @@ import traceback
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
-from .kernel import cgroups, rootfs, seccomp
+from .backends.zygote import check_landlock
+from .kernel import cgroups, landlock, rootfs, seccomp
 from .kernel import namespaces as ns
 from .supervisor.jail import Identity
 
@@ -27,6 +28,7 @@ _USER_NAMESPACES = (
     "kernel.unprivileged_userns_clone=1 kernel.apparmor_restrict_unprivileged_userns=0; in Docker add "
     "--security-opt seccomp=unconfined --cap-add SYS_ADMIN."
 )
+_LANDLOCK = "Needed only where namespaces are refused. Boot with lsm=landlock,... on Linux 6.12 or later."
 _CGROUPS = (
     "Run as root, or delegate a group (systemd: Delegate=yes): without one, memory limits are approximate and "
     "process limits count per user."
@@ -65,6 +67,7 @@ def try_everything() -> list[Probe]:
             "system call filter",
             "Use a kernel with CONFIG_SECCOMP_FILTER on x86_64 or aarch64.",
         ),
+        _attempt("landlock", _try_landlock, "file rights given up without privilege", _LANDLOCK),
         _control_groups(),
     ]
 
@@ -100,6 +103,17 @@ def _attempt(name: str, action: Callable[[], None], detail: str, fix: str) -> Pr
     if status == 0:
         return Probe(name, True, detail)
     return Probe(name, False, problem or f"the attempt ended with status {status}", fix)
+
+
+def _try_landlock() -> None:
+    check_landlock()
+    ns.forbid_new_privileges()
+    landlock.restrict(landlock.Rules(read=("/usr",)))
+    try:
+        os.listdir("/proc")
+    except PermissionError:
+        return
+    raise OSError("a folder can be read that should not be")
 
 
 def _try_namespaces() -> None:

@@ -16,11 +16,15 @@ afresh, behind the same walls.
 from __future__ import annotations
 
 import logging
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from .backends.zygote import Walls, ZygoteSandbox
 from .base import Sandbox
 from .errors import SandboxUnavailable
+
+if TYPE_CHECKING:
+    from .container.base import ContainerConfig
+    from .container.pool import ContainerPool
 
 __all__ = ["BACKENDS", "LEVELS", "open_sandbox"]
 
@@ -33,20 +37,25 @@ BACKENDS: tuple[Walls, ...] = ("zygote", "landlock", "none")
 
 
 async def open_sandbox(
-    backend: Walls | Literal["auto"] = "auto", *, require: str = "none", allow_none: bool = False
+    backend: Walls | Literal["auto", "container"] = "auto",
+    *,
+    require: str = "none",
+    allow_none: bool = False,
+    container: ContainerConfig | None = None,
+    boxes: ContainerPool | None = None,
 ) -> Sandbox:
     """Start a backend; with ``auto`` the strongest that works here.
 
     ``require`` names the level below which nothing will do. ``none`` isolates nothing and is taken only with
-    ``allow_none``.
+    ``allow_none``. ``container``: engine and image of the backend of that name; ``boxes``: a pool that it shares.
 
     Raises:
         SandboxUnavailable: nothing that is allowed works; the message says what is missing and how to mend it.
     """
     if require not in LEVELS:
         raise SandboxUnavailable(f"there is no isolation {require!r}; known: {', '.join(LEVELS)}")
-    if backend != "auto" and backend not in BACKENDS:
-        raise SandboxUnavailable(f"there is no sandbox {backend!r}; known: auto, {', '.join(BACKENDS)}")
+    if backend not in ("auto", "container", *BACKENDS):
+        raise SandboxUnavailable(f"there is no sandbox {backend!r}; known: auto, container, {', '.join(BACKENDS)}")
     if backend == "none" and not allow_none:
         raise SandboxUnavailable("the sandbox 'none' isolates nothing: it must also be allowed (sandbox.allow_none)")
     problems = []
@@ -56,7 +65,7 @@ async def open_sandbox(
             continue
         if name == "none" and not allow_none:
             continue
-        sandbox = _make(name)
+        sandbox: Sandbox = _container(container, boxes) if name == "container" else ZygoteSandbox(name)
         try:
             await sandbox.start()
         except SandboxUnavailable as error:
@@ -68,8 +77,12 @@ async def open_sandbox(
     raise SandboxUnavailable(_explain(problems))
 
 
-def _make(name: Walls) -> Sandbox:
-    return ZygoteSandbox(name)
+def _container(config: ContainerConfig | None, boxes: ContainerPool | None) -> Sandbox:
+    from .backends.container import ContainerSandbox
+
+    if config is None or not config.image:
+        raise SandboxUnavailable("the sandbox 'container' needs the name of an image (sandbox.container_image)")
+    return ContainerSandbox(config, boxes)
 
 
 def _explain(problems: list[str]) -> str:

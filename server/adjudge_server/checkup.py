@@ -11,12 +11,15 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel
 
 from .host import memory_mib, usable_cores
 from .settings import Settings
+
+if TYPE_CHECKING:
+    from adjudge_sandbox.base import Sandbox
 
 __all__ = ["Check", "examine_host"]
 
@@ -95,33 +98,53 @@ def _sandbox(settings: Settings) -> Iterator[Check]:
             detail=finding.detail,
             fix="" if finding.ok else finding.fix,
         )
-    yield asyncio.run(_run_a_program(settings))
+    yield from asyncio.run(_run_programs(settings))
 
 
-async def _run_a_program(settings: Settings) -> Check:
+async def _run_programs(settings: Settings) -> list[Check]:
+    """Open the sandbox that the settings ask for, and run the first program of every language in it."""
+    from adjudge_sandbox.errors import SandboxError
+
+    from .engine.executors import open_wanted
+
+    try:
+        sandbox = await open_wanted(settings.sandbox)
+    except SandboxError as error:
+        return [Check(name="sandbox", state="failure", detail="no program can be run in isolation", fix=str(error))]
+    try:
+        return [await _run_a_program(sandbox), *await _languages(sandbox)]
+    finally:
+        await sandbox.stop()
+
+
+async def _run_a_program(sandbox: Sandbox) -> Check:
     from adjudge_sandbox.base import Limits, Program, Script
     from adjudge_sandbox.errors import SandboxError
-    from adjudge_sandbox.registry import open_sandbox
 
-    wanted = settings.sandbox
     try:
-        sandbox = await open_sandbox(
-            wanted.backend, require=wanted.require_isolation or "none", allow_none=wanted.allow_none
-        )
-    except SandboxError as error:
-        return Check(name="sandbox", state="failure", detail="no program can be run in isolation", fix=str(error))
-    try:
-        await sandbox.start()
         (result,) = await sandbox.run(Program("print(6 * 7)"), [Script()], Limits())
     except SandboxError as error:
         return Check(name="sandbox", state="failure", detail=f"{sandbox.name} cannot run a program", fix=str(error))
-    finally:
-        await sandbox.stop()
     if result.stdout.strip() != b"42":
         detail = f"{sandbox.name} ran a program wrongly: {result.outcome} {result.detail}"
         return Check(name="sandbox", state="failure", detail=detail, fix="See the warnings above.")
-    state: Literal["ok", "warning"] = "warning" if sandbox.name == "none" else "ok"
+    state: Literal["ok", "warning"] = "ok" if sandbox.name in ("zygote", "container") else "warning"
     return Check(name="sandbox", state=state, detail=f"{sandbox.name}: ran a program in {result.wall_ms:.0f} ms")
+
+
+async def _languages(sandbox: Sandbox) -> list[Check]:
+    """One line for each language: its version and what a program costs, or what to install."""
+    from adjudge_sandbox.backends.zygote import ZygoteSandbox
+    from adjudge_sandbox.languages.hello import try_out
+
+    if not isinstance(sandbox, ZygoteSandbox):
+        return [Check(name="languages", state="ok", detail=", ".join(sandbox.languages()))]
+    checks = []
+    for found in await try_out(sandbox, sandbox.jailed.toolchains):
+        took = "" if found.first_ms is None else f"; first run {found.first_ms:.0f} ms, again {found.again_ms:.0f} ms"
+        state: Literal["ok", "warning"] = "ok" if found.ok else "warning"
+        checks.append(Check(name=f"language: {found.language}", state=state, detail=found.detail + took, fix=found.fix))
+    return checks
 
 
 def _store(settings: Settings) -> Check:

@@ -123,7 +123,7 @@ class StoreSettings(_Section):
         return self.url or f"sqlite:///{_state_directory() / 'adjudge' / 'verdicts.sqlite3'}"
 
 
-Backend = Literal["auto", "zygote", "landlock", "none"]
+Backend = Literal["auto", "zygote", "landlock", "container", "none"]
 
 
 class SandboxSettings(_Section):
@@ -135,17 +135,35 @@ class SandboxSettings(_Section):
     backend: Backend = Field(
         default="auto",
         description="What holds programs. `auto`: the strongest that works here of `zygote` and `landlock` (and "
-        "`none`, if it is allowed).",
+        "`none`, if it is allowed). `container`: a Docker container for each answer, which is slow.",
     )
     require_isolation: Literal["", "none", "landlock", "jail", "zygote", "container"] = Field(
         default="",
-        description="Refuse to start below this level: `landlock`, or `jail` (the same level as `zygote`: namespaces "
-        "and a root of its own) or `container`. Empty: whatever there is.",
+        description="Refuse to start below this level: `landlock`, or `jail` (`zygote` and `container` are the same "
+        "level: namespaces and a root of its own). Empty: whatever there is.",
     )
     allow_none: bool = Field(
         default=False,
         description="Run programs without isolation where this host offers none. Never with answers of a model.",
     )
+    container_image: str = Field(
+        default="",
+        description="Docker image for programs with `backend` = `container`, and for repositories whose task names "
+        "none. Setting it, or `container_engine`, lets repository tests use Docker.",
+    )
+    container_engine: str = Field(
+        default="", description="URL of the Docker engine. Empty: `DOCKER_HOST`, else the usual socket."
+    )
+    container_runtime: str = Field(default="", description="Runtime of the containers, `runsc` for gVisor.")
+    container_warm: int = Field(default=2, ge=0, le=64, description="Containers kept ready for each kind of task.")
+    container_cpus: float = Field(default=2.0, gt=0, le=256, description="Cores of one container.")
+    container_boxes: int = Field(default=8, ge=1, le=1024, description="Containers that exist at once at most.")
+
+    @model_validator(mode="after")
+    def _has_image(self) -> Self:
+        if self.backend == "container" and not self.container_image:
+            raise ValueError("backend 'container' needs container_image")
+        return self
 
 
 def _key_list(value: Any) -> Any:

@@ -35,6 +35,7 @@ from pydantic import BaseModel, ConfigDict, JsonValue, TypeAdapter
 
 from adjudge.types import Category, Message, Status, Verdict
 from adjudge_sandbox.base import Sandbox
+from adjudge_sandbox.container.base import Boxes
 
 from .errors import Unavailable
 
@@ -103,8 +104,9 @@ class Call(Generic[R, O]):
 class Context:
     """What a verifier may use. A handle that is not there raises :class:`Unavailable` when asked for."""
 
-    def __init__(self, sandbox: Sandbox | None = None) -> None:
+    def __init__(self, sandbox: Sandbox | None = None, boxes: Boxes | None = None) -> None:
         self._sandbox = sandbox
+        self._boxes = boxes
 
     @property
     def sandbox(self) -> Sandbox:
@@ -112,6 +114,13 @@ class Context:
         if self._sandbox is None:
             raise Unavailable("This server runs no sandbox. Start it on a host where `adjudge doctor` finds one.")
         return self._sandbox
+
+    @property
+    def boxes(self) -> Boxes:
+        """Throw-away machines for whole repositories, see :mod:`adjudge_sandbox.container.base`."""
+        if self._boxes is None:
+            raise Unavailable("This server has no container engine. Start Docker and set sandbox.container_image.")
+        return self._boxes
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +160,10 @@ class Verifier(ABC, Generic[R, O]):
     def extract(self, response: str, options: O) -> Extraction | None:
         """Find the final answer. ``None``, the default: this verifier looks at the whole response."""
         return None
+
+    def extract_for(self, response: str, options: O, reference: R) -> Extraction | None:
+        """:meth:`extract`, for a verifier whose reference says what to look for. What the engine calls."""
+        return self.extract(response, options)
 
     def costly(self, call: Call[R, O]) -> bool:
         """May this call cost far more than most? Such calls start at the lowest priority; no verdict depends on it.

@@ -27,6 +27,10 @@ _SHIPPED = (
     "instructions.format",
     "instructions.length",
     "code.tests",
+    "prediction.output",
+    "prediction.input",
+    "sql.query",
+    "repository.verifier",
 )
 
 _registered: dict[str, Verifier[Any, Any]] = {}

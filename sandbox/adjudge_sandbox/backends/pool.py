@@ -124,10 +124,10 @@ class Runners:
         self._idle.clear()
         await self._zygote.stop()
 
-    async def take(self) -> Runner:
-        """A runner that lives, with a zygote that lives. Raises :class:`SandboxUnavailable`."""
+    async def take(self, *, fresh: bool = False) -> Runner:
+        """A runner that lives, with a zygote that lives; ``fresh``: a new one. Raises :class:`SandboxUnavailable`."""
         await self._zygote.start()
-        while self._idle:
+        while self._idle and not fresh:
             runner = self._idle.pop()
             if runner.zygote_pid == self._zygote.pid and not runner.is_dead():
                 return runner

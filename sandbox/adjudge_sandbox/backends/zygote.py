@@ -45,6 +45,7 @@ __all__ = ["PRELOAD", "ZygoteSandbox"]
 _log = logging.getLogger(__name__)
 
 _MARGIN_S = 120.0
+_AFTER_A_LOSS_S = 0.1
 _FIXED_BLOBS = 3  # stdout, stderr, the value
 _BIG_VALUE_BYTES = 1 << 16
 
@@ -186,9 +187,11 @@ class ZygoteSandbox:
         runners = self._runners_of(profile)
         header = {**header, "limits": asdict(limits)}
         slowest_s = 2 * (limits.wall_limit_s + examiner_limits_of(limits).cpu_s) + _MARGIN_S
-        losses = []
+        losses: list[str] = []
         for _ in range(2):
-            runner, clean = await runners.take(), False
+            if losses:
+                await asyncio.sleep(_AFTER_A_LOSS_S)  # whoever dies of the same cause shall be dead when looked at
+            runner, clean = await runners.take(fresh=bool(losses)), False
             try:
                 results = await self._session(runner, header, [source, *blobs], slowest_s)
                 clean = True

@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 
 from adjudge.types import Task, Verdict
 from adjudge_sandbox.base import Limits, Program, Run, RunResult, Sandbox
-from adjudge_sandbox.errors import SandboxUnavailable
 from adjudge_verifiers import compose, registry
 from adjudge_verifiers.compose import Part, Recipe, Route
 from adjudge_verifiers.errors import InvalidTask, boundary, nearest
@@ -31,6 +30,7 @@ from ..settings import Settings
 from ..store import Store, open_store
 from .cache import Flights, VerdictCache, again, cache_key, copied
 from .execution import Execution, NotExecuted
+from .executors import Executors
 from .job import Dispatcher, Job, Submission
 from .local import LocalDispatcher
 from .prepare import Prepared, prepare
@@ -61,8 +61,7 @@ class Engine:
         self.metrics = metrics or Metrics()
         self.recipes: Mapping[str, Recipe] = settings.recipes
         self.routes: Sequence[RowRoute] = settings.routes
-        self.sandbox: Sandbox | None = None
-        self.sandbox_problem = ""
+        self._executors = Executors(settings.sandbox)
         self.draining = False
         self._cache = VerdictCache(settings.cache.entries)
         self._flights = Flights()
@@ -81,9 +80,9 @@ class Engine:
         for module in self.settings.plugins:
             importlib.import_module(module)
         compose.check_recipes(self.recipes, registry.names())
-        self._dispatcher = LocalDispatcher(self.settings, self.metrics, lambda: self.sandbox)
+        self._dispatcher = LocalDispatcher(self.settings, self.metrics, self._executors)
         try:
-            await asyncio.gather(self._open_sandbox(), self._dispatcher.start())
+            await asyncio.gather(self._executors.start(), self._dispatcher.start())
         except BaseException:
             await self.stop()
             raise
@@ -93,32 +92,20 @@ class Engine:
         """Stop the lanes, kill what runs, write what is to be recorded."""
         if self._dispatcher is not None:
             await self._dispatcher.stop()
-        if self.sandbox is not None:
-            await self.sandbox.stop()
+        await self._executors.stop()
         await asyncio.to_thread(self._store.stop)
 
-    async def _open_sandbox(self) -> None:
-        from adjudge_sandbox.registry import open_sandbox
-
-        wanted = self.settings.sandbox
-        if not wanted.enabled:
-            self.sandbox_problem = "switched off by sandbox.enabled"
-            return
-        try:
-            self.sandbox = await open_sandbox(
-                wanted.backend, require=wanted.require_isolation or "none", allow_none=wanted.allow_none
-            )
-        except SandboxUnavailable as error:
-            if wanted.require_isolation:
-                raise
-            self.sandbox_problem = str(error)
+    @property
+    def sandbox(self) -> Sandbox | None:
+        """What runs programs; ``None`` if nothing can."""
+        return self._executors.sandbox
 
     def state(self) -> dict[str, Any]:
         """What ``/readyz`` shows: is everything up, and if not, why."""
         return {
             "ready": self._dispatcher is not None and not self.draining,
             "draining": self.draining,
-            "sandbox": self.sandbox.name if self.sandbox else f"none: {self.sandbox_problem}",
+            **self._executors.describe(),
             "lanes": self._dispatcher.describe() if self._dispatcher else {},
             "cache_entries": len(self._cache),
             "store": self._store.describe(),

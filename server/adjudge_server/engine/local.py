@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
 from adjudge.types import Verdict
-from adjudge_sandbox.base import Sandbox
 from adjudge_verifiers import registry
 
 from ..metrics import Metrics
 from ..settings import Settings
 from .execution import Execution
+from .executors import Executors
 from .job import Job, LaneExecutor
 from .lanes.cpu import CpuLane
 from .lanes.sandbox import SandboxLane
@@ -23,7 +22,7 @@ __all__ = ["LocalDispatcher"]
 class LocalDispatcher:
     """Starts the lanes' executors and hands them their jobs."""
 
-    def __init__(self, settings: Settings, metrics: Metrics, sandbox: Callable[[], Sandbox | None]) -> None:
+    def __init__(self, settings: Settings, metrics: Metrics, executors: Executors) -> None:
         lanes = settings.lanes
         preload = (
             *settings.plugins,
@@ -45,7 +44,7 @@ class LocalDispatcher:
             metrics=metrics,
         )
         self._programs = SandboxLane(
-            sandbox, slots=lanes.sandbox_slots, queue_limit=lanes.sandbox_queue, metrics=metrics
+            executors, slots=lanes.sandbox_slots, queue_limit=lanes.sandbox_queue, metrics=metrics
         )
         self._executors: dict[str, LaneExecutor] = {"cpu": self._cpu, "sandbox": self._programs}
         for lane, executor in self._executors.items():

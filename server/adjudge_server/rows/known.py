@@ -29,6 +29,7 @@ BUILT_IN: tuple[tuple[tuple[str, ...], str, dict[str, Any]], ...] = (
             *("lcb", "primeintellect", "kodcode", "humaneval", "humanevalplus", "mbpp", "mbppplus", "codegen__*"),
             *("verifiable_code", "prime_rl_code", "code", "code_stdio", "code_sandbox", "nemo_gym/code"),
             *("roll/code", "plain/code", "*/apps", "*/taco", "*/code_contests", "openai/openai_humaneval"),
+            *("open-r1/codeforces*", "open-r1/ioi*", "ioi", "KodCode/*", "*/KodCode*"),
             *("openai_humaneval", "google-research-datasets/mbpp", "HumanEval*", "open-r1/verifiable-coding-problems*"),
         ),
         "code",

@@ -19,7 +19,7 @@ ANSWER_KEYS = ("ground_truth", "answer", "expected_answer", "gold_answer", "labe
 _NAME_KEYS = ("data_source", "dataset", "task_type", "task", "source")
 _CODE_KEYS = (
     *("test_list", "input_output", "tests", "test_cases", "assert_case", "public_tests", "official_tests"),
-    *("public_test_cases", "private_test_cases", "functional"),
+    *("public_test_cases", "private_test_cases", "functional", "test_info", "grader_files"),
 )
 _HASHES = re.compile(r"####[ \t]*[-+$]?\d")
 

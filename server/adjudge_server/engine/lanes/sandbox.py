@@ -9,15 +9,13 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable
 
 from adjudge.types import Verdict
-from adjudge_sandbox.base import Sandbox
 from adjudge_sandbox.languages import table
-from adjudge_verifiers.base import Context
 
 from ...metrics import Metrics
 from ..execution import Execution, run_execution
+from ..executors import Executors
 from ..job import Job
 from ..run import judge_async
 
@@ -25,12 +23,10 @@ __all__ = ["SandboxLane"]
 
 
 class SandboxLane:
-    """See the module docstring. Where ``sandbox()`` is ``None``, this host has none and calls are ``unavailable``."""
+    """See the module docstring. Where there is no sandbox calls are ``unavailable``."""
 
-    def __init__(
-        self, sandbox: Callable[[], Sandbox | None], *, slots: int, queue_limit: int, metrics: Metrics
-    ) -> None:
-        self._sandbox = sandbox
+    def __init__(self, executors: Executors, *, slots: int, queue_limit: int, metrics: Metrics) -> None:
+        self._executors = executors
         self._slots = slots
         self._limit = queue_limit
         self._metrics = metrics
@@ -90,7 +86,7 @@ class SandboxLane:
         started = time.monotonic()
         try:
             async with asyncio.timeout(job.timeout_s):
-                verdict = await judge_async(job.verifier, job.call, Context(self._sandbox()))
+                verdict = await judge_async(job.verifier, job.call, self._executors.context())
         except TimeoutError:
             verdict = Verdict.failed(
                 "verifier_timeout",
@@ -104,7 +100,7 @@ class SandboxLane:
         job.settle(verdict)
 
     async def _execute(self, execution: Execution) -> None:
-        isolation, outcome = await run_execution(execution, self._sandbox())
+        isolation, outcome = await run_execution(execution, self._executors.sandbox)
         self._count(isolation, execution.program.language, outcome)
 
     def _count(self, isolation: str, language: str, outcome: str) -> None:

@@ -1,0 +1,1 @@
+"""Repository tests: an answer that is a patch, and the tests of a repository that it must make pass."""
