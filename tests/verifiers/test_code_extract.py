@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adjudge_verifiers.extract.code import Block, blocks, find_program
+from adjudge_verifiers.extract.code import Block, blocks, canonical_language, find_program
 
 FOUND: list[tuple[str, dict[str, Any], str]] = [
     ("```python\nprint(1)\n```", {}, "print(1)"),
@@ -97,3 +97,21 @@ def test_only_the_last_block_can_be_open(text: str) -> None:
     found = blocks(text)
     assert all(isinstance(block, Block) for block in found)
     assert all(block.closed for block in found[:-1])
+
+
+@pytest.mark.parametrize(
+    ("tag", "language"),
+    [
+        ("d", "d"),
+        ("dlang", "d"),
+        ("rust2021", "rust"),
+        ("g++", "cpp"),
+        ("C++17", "cpp"),
+        ("py3", "python"),
+        ("zsh", "bash"),
+    ],
+)
+def test_tags_are_the_sandboxs_names(tag: str, language: str) -> None:
+    text = f"```{tag}\nright\n```\n```text\nno program\n```"
+    assert find_program(text, language=language).text == "right"
+    assert canonical_language(tag) == language

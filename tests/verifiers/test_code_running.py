@@ -52,7 +52,7 @@ class Scripted:
 
 def echo(index: int, run: Run) -> RunResult:
     assert isinstance(run, Script)
-    return RunResult(Outcome.FINISHED, stdout=run.stdin, wall_ms=5)
+    return RunResult(Outcome.FINISHED, stdout=run.stdin, wall_ms=5, isolation="jail" if index % 2 else "zygote")
 
 
 async def judge(act: Callable[[int, Run], RunResult], total: int, **options: Any) -> tuple[Verdict, Scripted]:
@@ -68,7 +68,7 @@ async def test_all_pass_in_growing_chunks() -> None:
     assert sum(sandbox.calls) == 100
     assert sandbox.calls[0] <= 4
     assert len(sandbox.calls) < 12
-    assert verdict.isolation == "scripted"
+    assert verdict.isolation == "jail"  # the weakest of all runs
 
 
 async def test_a_wrong_answer_stops_the_rest() -> None:
@@ -172,10 +172,20 @@ async def test_without_a_sandbox() -> None:
 
 
 async def test_early_exit_is_flagged() -> None:
-    sandbox = Scripted(lambda i, run: RunResult(Outcome.RAISED, "ended before it returned", exit_status=0))
     reference = normalise({"inputs": ["1"], "outputs": ["1"], "fn_name": "f"})
-    verdict = await Code().verify(Call("```python\npass\n```", reference, CodeOptions()), Context(sandbox))
-    assert (verdict.category, verdict.flags) == ("runtime_error", ["early_exit"])
+    for result, category, flags in (
+        (RunResult(Outcome.RAISED, "it is over", ended_early=True), "tampered", ["early_exit"]),
+        (RunResult(Outcome.RAISED, "the process ended before the function returned", exit_status=0), "tampered", None),
+        (RunResult(Outcome.RAISED, "SystemExit: 0 (line 2)"), "tampered", ["early_exit"]),
+        (RunResult(Outcome.RAISED, "SystemExit: 2"), "runtime_error", []),
+        (RunResult(Outcome.RAISED, "ValueError: SystemExit"), "runtime_error", []),
+        (RunResult(Outcome.RAISED, "exit status 1", exit_status=1), "runtime_error", []),
+        (RunResult(Outcome.FINISHED, value=1, tampering="always_equal"), "tampered", ["always_equal"]),
+    ):
+        sandbox = Scripted(lambda i, run, result=result: result)
+        verdict = await Code().verify(Call("```python\npass\n```", reference, CodeOptions()), Context(sandbox))
+        assert (verdict.category, verdict.reward) == (category, 0.0), result
+        assert verdict.flags == (["early_exit"] if flags is None else flags)
 
 
 async def test_expected_outputs_never_enter_a_run() -> None:

@@ -10,6 +10,7 @@
     ├── Abstained                   the verifier cannot decide       -> verifier_error
     ├── OutOfTime                   the verifier's own time is up    -> verifier_timeout
     └── Unavailable                 what it needs is down            -> unavailable (retry later)
+        └── Overloaded              ... or has far too much to do    -> overloaded (retry later)
 
 Any other exception that escapes a verifier is a bug of the verifier and becomes ``verifier_error`` in
 :func:`boundary`, the only place that catches everything.
@@ -30,6 +31,7 @@ __all__ = [
     "InvalidReference",
     "InvalidTask",
     "OutOfTime",
+    "Overloaded",
     "Unavailable",
     "UnknownVerifier",
     "VerifierFailure",
@@ -78,7 +80,13 @@ class OutOfTime(VerifierFailure):
 class Unavailable(VerifierFailure):
     """Something that the verifier needs is down; the same task may succeed later."""
 
-    status = "unavailable"
+    status: ClassVar[Failure] = "unavailable"
+
+
+class Overloaded(Unavailable):
+    """What the verifier needs has far too much to do; the same task may succeed later."""
+
+    status = "overloaded"
 
 
 class _Outcome:

@@ -49,16 +49,33 @@ def case(item: Any, fn_name: str | None = None) -> list[Native]:
     if not isinstance(item, dict):
         raise ValueError(f"a test is an object or assert code, not {short(item)}")
     item = {key: value for key, value in item.items() if value is not None}
-    if "assert" in item or ("stdin" in item and "stdout" in item) or ("call" in item and "expect" in item):
+    if _is_native(item):
         return [_native(item)]
     if "assert_code" in item:
         return [_assert_code(item)]
     if "testtype" not in item and isinstance(item.get("input"), dict) and isinstance(item.get("output"), dict):
-        return [_common_oj(item["input"], item["output"])]
+        return [_weighted(item, _common_oj(item["input"], item["output"]))]
     for given, expected in _IO_KEYS:
         if given in item and expected in item:
-            return [_in_out(item, item[given], item[expected], fn_name)]
+            return [_weighted(item, _in_out(item, item[given], item[expected], fn_name))]
     raise ValueError(f"a test with the keys {short(', '.join(map(str, item)), 120)} is of no known kind")
+
+
+def _is_native(item: Native) -> bool:
+    if not {"assert", "pytest", "harness"}.isdisjoint(item) or ("call" in item and "expect" in item):
+        return True
+    return set(item) <= _STREAM_KEYS and not _STREAM_KEYS.isdisjoint(set(item) - _WEIGHT_KEYS)
+
+
+_WEIGHT_KEYS = frozenset({"group", "points", "level"})
+_STREAM_KEYS = _WEIGHT_KEYS | {"stdin", "stdout", "args", "files", "expect_files"}
+
+
+def _weighted(item: Native, test: Native) -> Native:
+    """With what the test says of its place among the others."""
+    group = item.get("group", item.get("subtask"))
+    found = {"group": group, "points": item.get("points"), "level": item.get("level")}
+    return test | {key: value for key, value in found.items() if value is not None}
 
 
 def _from_text(text: str, fn_name: str | None) -> list[Native]:
@@ -71,9 +88,8 @@ def _from_text(text: str, fn_name: str | None) -> list[Native]:
 
 
 def _native(item: Native) -> Native:
-    if "stdin" in item and "stdout" in item:
-        return {**item, "stdin": as_text(item["stdin"], "stdin"), "stdout": as_text(item["stdout"], "stdout")}
-    return item
+    texts: Native = {key: as_text(item[key], key) for key in ("stdin", "stdout") if key in item}
+    return {**item, **texts}
 
 
 def _assert_code(item: Native) -> Native:
@@ -87,14 +103,19 @@ def _assert_code(item: Native) -> Native:
 
 
 def _common_oj(given: Native, expected: Native) -> Native:
-    files = [key for key in (*given, *expected) if key not in ("stdin", "stdout")]
-    if files:
-        raise ValueError(
-            f"a test that uses the files {short(', '.join(files))} is not supported; only stdin and stdout"
-        )
-    if "stdout" not in expected:
-        raise ValueError("the output has no `stdout`")
-    return {"stdin": as_text(given.get("stdin", ""), "stdin"), "stdout": as_text(expected["stdout"], "stdout")}
+    """SandboxFusion: ``input{stdin, name: text...}``, ``output{stdout, name: text...}``."""
+    files, wanted = (
+        {name: as_text(text, name) for name, text in side.items() if name not in ("stdin", "stdout", "args")}
+        for side in (given, expected)
+    )
+    if "stdout" not in expected and not wanted:
+        raise ValueError("the output has no `stdout` and no file")
+    test: Native = {"stdin": as_text(given.get("stdin", ""), "stdin"), "files": files, "expect_files": wanted}
+    if "stdout" in expected:
+        test["stdout"] = as_text(expected["stdout"], "stdout")
+    if isinstance(given.get("args"), list):
+        test["args"] = given["args"]
+    return test
 
 
 def _in_out(item: Native, given: Any, expected: Any, fn_name: str | None) -> Native:

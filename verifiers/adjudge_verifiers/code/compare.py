@@ -11,11 +11,7 @@ profile          what counts as equal
 ``exact``        the same bytes
 ``trim``         the same lines, but for white space at line ends, blank lines at the end, and CR LF
 ``floats``       like ``tokens``, with the tolerance for every number, whole numbers included
-``verl``         the same text but for newlines at the end (its sandbox client)
-``lcb``          LiveCodeBench: stripped lines, or the same exact decimal numbers on them
-``sandboxfusion`` stripped, lower-cased lines; a line that is one number within 1e-5 relative
-``codecontests`` lower-cased tokens, numbers within 1e-5 absolute
-``apps``         APPS and verl's prime_code, their leniency included: at the end, lines are compared as sets of tokens
+others           the rules of other graders, quirks included, see :mod:`.graders`
 ================ ===================================================================================================
 
 Numbers in ``tokens`` and ``lines``: a tolerance applies only where the *expected* token is written with a decimal point
@@ -29,18 +25,38 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
 from typing import Literal, get_args
+
+from .graders import BYTE_RULES, MAX_NUMBER_CHARS, TEXT_RULES, dmoj_floats
 
 __all__ = ["PROFILES", "TEXT_TOLERANCE", "Profile", "Tolerance", "difference"]
 
-Profile = Literal["tokens", "lines", "exact", "trim", "floats", "verl", "lcb", "sandboxfusion", "codecontests", "apps"]
+Profile = Literal[
+    "tokens",
+    "lines",
+    "exact",
+    "trim",
+    "floats",
+    "verl",
+    "lcb",
+    "sandboxfusion",
+    "codecontests",
+    "apps",
+    "reasoning360",
+    "open_r1",
+    "evalplus",
+    "dmoj_standard",
+    "dmoj_floats",
+    "dmoj_sorted",
+    "dmoj_unordered",
+    "dmoj_linematches",
+    "dmoj_rstripped",
+    "dmoj_identical",
+]
 PROFILES: tuple[str, ...] = get_args(Profile)
 
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,5})?", re.ASCII)
-_MAX_NUMBER_CHARS = 400  # longer tokens are compared as text, so that a number bomb costs nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +74,7 @@ TEXT_TOLERANCE = Tolerance()
 def difference(profile: Profile, expected: str, got: bytes, tolerance: Tolerance = TEXT_TOLERANCE) -> str | None:
     """``None`` if ``got`` counts as ``expected`` under ``profile``; else one sentence on the first difference."""
     wanted = expected.encode("utf-8", "surrogatepass")
-    if wanted == got:
+    if wanted == got and profile != "dmoj_floats":  # which refuses NaN even where it is expected
         return None
     if profile == "tokens":
         return _tokens(wanted, got, tolerance, every_number=False)
@@ -66,8 +82,13 @@ def difference(profile: Profile, expected: str, got: bytes, tolerance: Tolerance
         return _tokens(wanted, got, tolerance, every_number=True)
     if profile == "lines":
         return _lines(wanted, got, tolerance)
-    rule = _RULES[profile]
-    return None if rule(expected, got.decode("utf-8", "surrogateescape")) else f"The outputs differ (rule {profile!r})."
+    if profile == "dmoj_floats":
+        same = dmoj_floats(wanted, got, *(() if tolerance.written else (max(tolerance.abs, tolerance.rel),)))
+    elif profile in BYTE_RULES:
+        same = BYTE_RULES[profile](wanted, got)
+    else:
+        same = TEXT_RULES[profile](expected, got.decode("utf-8", "surrogateescape"))
+    return None if same else f"The outputs differ (rule {profile!r})."
 
 
 def _tokens(wanted: bytes, got: bytes, tolerance: Tolerance, *, every_number: bool) -> str | None:
@@ -96,14 +117,14 @@ def _lines(wanted: bytes, got: bytes, tolerance: Tolerance) -> str | None:
 
 def _number(token: str) -> float | None:
     """A finite double, if the token is a plain decimal number."""
-    if len(token) > _MAX_NUMBER_CHARS or not _NUMBER.fullmatch(token):
+    if len(token) > MAX_NUMBER_CHARS or not _NUMBER.fullmatch(token):
         return None
     value = float(token)
     return value if math.isfinite(value) else None
 
 
 def _close(expected: bytes, got: bytes, tolerance: Tolerance, *, every_number: bool) -> bool:
-    if len(expected) > _MAX_NUMBER_CHARS or len(got) > _MAX_NUMBER_CHARS:
+    if len(expected) > MAX_NUMBER_CHARS or len(got) > MAX_NUMBER_CHARS:
         return False
     wanted = expected.decode("latin-1")
     if not every_number and not ("." in wanted or "e" in wanted or "E" in wanted):
@@ -126,136 +147,3 @@ def _half_unit(token: str) -> float:
 def _show(token: bytes) -> str:
     text = token[:60].decode("utf-8", "backslashreplace")
     return repr(text) + ("..." if len(token) > 60 else "")
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# Other graders' rules, as they behave.
-
-
-def _exact(expected: str, got: str) -> bool:
-    return False  # the bytes were compared before
-
-
-def _trim(expected: str, got: str) -> bool:
-    def lines(text: str) -> list[str]:
-        return "\n".join(line.rstrip() for line in text.split("\n")).rstrip("\n").split("\n")
-
-    return lines(expected) == lines(got)
-
-
-def _verl(expected: str, got: str) -> bool:
-    return expected.rstrip("\n") == got.rstrip("\n")
-
-
-def _stripped_lines(text: str) -> list[str]:
-    return [line.strip() for line in text.strip().split("\n")]
-
-
-def _decimals(line: str) -> list[Decimal] | None:
-    tokens = line.split()
-    if any(len(token) > _MAX_NUMBER_CHARS for token in tokens):
-        return None
-    try:
-        return [Decimal(token) for token in tokens]
-    except InvalidOperation:
-        return None
-
-
-def _lcb_line(expected: str, got: str) -> bool:
-    if expected == got:
-        return True
-    one, other = _decimals(expected), _decimals(got)
-    if one is None or other is None:
-        return False
-    try:
-        return one == other
-    except InvalidOperation:  # a signalling NaN
-        return False
-
-
-def _same_lines(expected: list[str], got: list[str], same: Callable[[str, str], bool]) -> bool:
-    return len(expected) == len(got) and all(same(one, other) for one, other in zip(expected, got, strict=True))
-
-
-def _lcb(expected: str, got: str) -> bool:
-    return _same_lines(_stripped_lines(expected), _stripped_lines(got), _lcb_line)
-
-
-def _float(text: str) -> float | None:
-    """Python's own reading (underscores, infinities), as those graders use it; a long token is no number."""
-    if len(text) > _MAX_NUMBER_CHARS:
-        return None
-    try:
-        return float(text)
-    except ValueError:
-        return None
-
-
-def _sandboxfusion_line(expected: str, got: str) -> bool:
-    if expected == got:
-        return True
-    one, other = _float(expected), _float(got)
-    return one is not None and other is not None and math.isclose(one, other, rel_tol=1e-5)
-
-
-def _sandboxfusion(expected: str, got: str) -> bool:
-    return _same_lines(_stripped_lines(expected.lower()), _stripped_lines(got.lower()), _sandboxfusion_line)
-
-
-def _codecontests_token(expected: str, got: str) -> bool:
-    if expected == got:
-        return True
-    one, other = _float(expected), _float(got)
-    return one is not None and other is not None and abs(one - other) <= 1e-5
-
-
-def _codecontests(expected: str, got: str) -> bool:
-    wanted = expected.lower().split()
-    return _same_lines(wanted, got.lower().split(None, len(wanted)), _codecontests_token)
-
-
-def _allclose(expected: Sequence[str], got: Sequence[str]) -> bool:
-    """numpy's ``allclose`` with its defaults, when every line is one number."""
-    if len(expected) != len(got):
-        return False
-    for one, other in zip(expected, got, strict=True):
-        wanted, value = _float(one), _float(other)
-        if wanted is None or value is None:
-            return False
-        if wanted != value and not abs(wanted - value) <= 1e-8 + 1e-5 * abs(wanted):
-            return False
-        if math.isinf(wanted) and wanted != value:
-            return False
-    return True
-
-
-def _rounded(line: str) -> frozenset[float] | None:
-    values = [_float(token) for token in line.split()]
-    known = [value for value in values if value is not None]
-    return frozenset(round(value, 3) for value in known) if len(known) == len(values) else None
-
-
-def _apps(expected: str, got: str) -> bool:
-    if expected.strip() == got.strip() or _stripped_lines(expected) == _stripped_lines(got):
-        return True
-    wanted = [line for line in _stripped_lines(expected) if line]
-    lines = [line for line in _stripped_lines(got) if line]
-    if wanted == lines or _allclose(wanted, lines):
-        return True
-    if [set(line.split()) for line in wanted] == [set(line.split()) for line in lines]:
-        return True
-    if {frozenset(line.split()) for line in wanted} == {frozenset(line.split()) for line in lines}:
-        return True
-    rounded_wanted, rounded = [_rounded(line) for line in wanted], [_rounded(line) for line in lines]
-    return None not in rounded_wanted and None not in rounded and set(rounded_wanted) == set(rounded)
-
-
-_RULES: dict[str, Callable[[str, str], bool]] = {
-    "exact": _exact,
-    "trim": _trim,
-    "verl": _verl,
-    "lcb": _lcb,
-    "sandboxfusion": _sandboxfusion,
-    "codecontests": _codecontests,
-    "apps": _apps,
-}

@@ -7,35 +7,52 @@ native form; whatever cannot be used raises ``ValueError`` with a sentence that 
 keys                                                               seen in
 ================================================================== =====================================================
 ``tests``                                                          native
+``tests`` or ``test`` (text), ``language``, ``prompt``?            MultiPL-E, HumanEval-X, McEval
 ``inputs``, ``outputs``, ``fn_name``?                              APPS, TACO, verl, PrimeIntellect, NeMo-Gym
 ``assert_case``                                                    verl
 ``test_cases``, ``case_type``?, ``language``?                      SYNTHETIC-1/2, open-r1, ROLL
 ``test``, ``entry_point``, ``prompt``?                             HumanEval
 ``test_list``, ``test_setup_code``?, ``test_imports``?             MBPP
-``functional``                                                     Guru (Reasoning360), rLLM
+``functional``, ``pytest``                                         Guru (Reasoning360), rLLM
+``test`` with ``from solution import``, ``test_info``?             KodCode
+``official_tests``, ``generated_checker``                          open-r1/codeforces
+``grader_files``, ``test_names``, ``test_cases``                   open-r1/ioi
 ``public_tests``, ``private_tests``, ``generated_tests``           CodeContests
 ``public_test_cases``, ``private_test_cases``                      LiveCodeBench rows
 a list of tests, of assert strings                                 LiveCodeBench, SandboxFusion, AceCoder, open-instruct
 text: JSON, JSON in JSON, base64(zlib(JSON or pickle)), asserts    everywhere
 ================================================================== =====================================================
+
+What stands beside the tests (limits, checkers, graders) is read by :mod:`.contests`.
 """
 
 from __future__ import annotations
 
+import contextlib
+import re
 from collections.abc import Callable
 from typing import Any
 
+from ..extract.code import canonical_language
 from . import asserts
 from .blobs import decode_blob, looks_like_blob
 from .cases import agree_on_wrapping, as_text, case, parallel_cases
+from .contests import BESIDE_KEYS, beside, ioi
 from .literals import parse_json, parse_literal, short
+from .multipl.dialects import dialect_of
 
 __all__ = ["to_native"]
 
 Native = dict[str, Any]
 
 _NATIVE_KEYS = ("fn_name", "entry_point", "setup", "prelude", "prompt", "language", "solution")
-_UNWRAP_KEYS = ("verification_info", "ground_truth", "unit_tests", "input_output", "official_tests")
+_UNWRAP_KEYS = ("verification_info", "ground_truth", "unit_tests", "input_output")
+_CONTEXT_KEYS = (
+    *("prefix", "canonical_solution", "func_name", "metadata", *BESIDE_KEYS, "time_limit_s", "memory_limit_mib"),
+    *("time_limit", "memory_limit", "memory_limit_bytes", "checker_files", "interactor_files", "generated_checker"),
+    *("checker_language", "interactor_language", "input_mode"),
+)
+_IS_FILE = re.compile(r"^[ \t]*(?:from[ \t]+solution[ \t]+import\b|import[ \t]+solution\b)", re.MULTILINE)
 _MAX_NESTING = 6
 
 
@@ -73,6 +90,8 @@ def _from_python(text: str, otherwise: str) -> Any:
             return parse_literal(text)
         except ValueError:
             raise ValueError(otherwise) from None
+    if _IS_FILE.search(text):
+        return {"pytest": text}
     if "assert" in text or "check(" in text:
         return {"functional": text}
     raise ValueError(f"{otherwise}: {short(text)}")
@@ -141,16 +160,43 @@ def _with_context(native: Native, raw: Native) -> Native:
         if raw.get(key) and "solution" not in found:
             found["solution"] = raw[key]
     found = {key: value for key, value in found.items() if isinstance(value, str) and value.strip()}
-    return found | {key: value for key, value in native.items() if value is not None}
+    found |= beside({**raw, **native})
+    return found | {key: value for key, value in native.items() if value is not None and key not in BESIDE_KEYS}
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # One function per layout.
 
 
+def _harness(raw: Native, key: str) -> Native | None:
+    """Test code in another language than Python, which is put behind the answer."""
+    tests, language = raw[key], raw.get("language") or str(raw.get("task_id") or "").partition("/")[0]
+    if not isinstance(tests, str) or not isinstance(language, str) or looks_like_blob(tests.strip()):
+        return None
+    with contextlib.suppress(ValueError):
+        parse_json(tests)
+        return None
+    dialect = dialect_of(language)
+    if dialect is None and "stop_tokens" in raw and canonical_language(language) != "python":
+        raise ValueError(f"test code that is put behind an answer cannot be in {short(language)}")
+    if dialect is None or not tests.strip():
+        return None
+    stops, name = raw.get("stop_tokens"), raw.get("entry_point")
+    test = {"harness": tests, "stop_tokens": list(stops) if isinstance(stops, list | tuple) else []}
+    prompt = raw.get("prompt")
+    return {
+        "tests": [test],
+        "language": dialect.language,
+        "prompt": prompt if isinstance(prompt, str) else "",
+        "entry_point": name if isinstance(name, str) and name else None,
+    }
+
+
 def _native(raw: Native) -> Native:
+    if (harness := _harness(raw, "tests")) is not None:
+        return harness
     kept = {key: raw[key] for key in _NATIVE_KEYS if key in raw}
-    unknown = set(raw) - {*_NATIVE_KEYS, "tests", "prefix", "canonical_solution", "func_name", "metadata"}
+    unknown = set(raw) - {*_NATIVE_KEYS, *_CONTEXT_KEYS, "tests"}
     if unknown:
         raise ValueError(f"unknown keys beside `tests`: {', '.join(sorted(map(str, unknown)))}")
     return {**kept, "tests": _cases(raw["tests"], _fn_name(raw))}
@@ -166,15 +212,49 @@ def _assert_case(raw: Native) -> Native:
 
 def _test_cases(raw: Native) -> Native:
     kind = raw.get("case_type")
-    if kind in ("pytest", "check_based"):
-        raise ValueError(f"tests of case_type {kind!r} need a {_KINDS[kind]}, which this version does not run")
+    if kind == "pytest":
+        return {"tests": [_test_file(item) for item in _listed(raw["test_cases"])]}
+    if kind == "check_based" and not raw.get("checker"):
+        raise ValueError("tests of case_type 'check_based' need a checker program, and there is no `checker`")
     return {"tests": _cases(raw["test_cases"], _fn_name(raw))}
 
 
-_KINDS = {"pytest": "pytest session", "check_based": "checker program"}
+def _listed(value: Any) -> list[Any]:
+    value = parse_json(value) if isinstance(value, str) and value.lstrip().startswith("[") else value
+    return list(value) if isinstance(value, list | tuple) else [value]
+
+
+def _test_file(item: Any) -> Native:
+    """A test file: its text, or an object with it under one of several names."""
+    if isinstance(item, dict):
+        found = next((item[key] for key in ("pytest", "test_code", "assert_code", "code", "test") if key in item), None)
+        prefix = item.get("import_prefix")
+        item = f"{prefix}\n{found}" if isinstance(prefix, str) and isinstance(found, str) else found
+    if not isinstance(item, str) or not item.strip():
+        raise ValueError("a test of case_type 'pytest' holds no test file")
+    return {"pytest": item.replace("\r\n", "\n")}
+
+
+def _pytest(raw: Native) -> Native:
+    return {"tests": [_test_file(item) for item in _listed(raw["pytest"])]}
+
+
+def _official(raw: Native) -> Native:
+    """Codeforces: inputs and outputs; an answer file may be missing where a checker decides."""
+    tests = []
+    for item in _listed(raw["official_tests"]):
+        if isinstance(item, dict) and set(item) >= {"input"} and item.get("output") is None:
+            tests.append({"stdin": as_text(item["input"], "input")})
+        else:
+            tests += _cases([item], None)
+    if not tests:
+        raise ValueError("there are no tests: official_tests is empty")
+    return {"tests": tests}
 
 
 def _humaneval(raw: Native) -> Native:
+    if (harness := _harness(raw, "test")) is not None:
+        return harness
     test = raw["test"]
     if isinstance(test, dict) and isinstance(test.get("code"), str):  # SandboxFusion's AutoEval
         test = test["code"]
@@ -185,6 +265,8 @@ def _humaneval(raw: Native) -> Native:
         raise ValueError("`test` holds no test code")
     if entry_point is not None and not isinstance(entry_point, str):
         raise ValueError("`entry_point` is not text")
+    if _IS_FILE.search(test) and not entry_point:
+        return {"tests": [{"pytest": test.replace("\r\n", "\n")}]}
     code = asserts.with_check_call(test)
     if code != test and not entry_point:
         raise ValueError("`test` defines check(candidate), and no `entry_point` says what the candidate is")
@@ -250,10 +332,13 @@ def _livecodebench(raw: Native) -> Native:
 _LAYOUTS: tuple[tuple[tuple[str, ...], Callable[[Native], Native]], ...] = (
     (("tests",), _native),
     (("assert_case",), _assert_case),
+    (("grader_files", "test_names"), ioi),
+    (("official_tests",), _official),
     (("inputs", "outputs"), _inputs_outputs),
     (("test_cases",), _test_cases),
     (("test_list",), _mbpp),
     (("functional",), _functional),
+    (("pytest",), _pytest),
     (("test",), _humaneval),
     (("public_tests",), _codecontests),
     (("private_tests",), _codecontests),
@@ -263,9 +348,6 @@ _LAYOUTS: tuple[tuple[tuple[str, ...], Callable[[Native], Native]], ...] = (
 )
 
 _UNSUPPORTED = {
-    "pytest": "tests in pytest form (`pytest`) need a pytest session, which this version does not run",
-    "solution_file": "tests that import a `solution_file` need a pytest session, which this version does not run",
-    "checker": "these tests need a checker program (`checker`), which this version does not run",
-    "generated_checker": "these tests need a checker program (`generated_checker`), which this version does not run",
+    "solution_file": "tests that compare with a `solution_file` run it beside the answer, which is not done here",
     "plus_input": "EvalPlus inputs (`plus_input`) have no expected values without running a reference solution",
 }

@@ -8,12 +8,12 @@ beside the program's, except that an assert which merely compares a call on lite
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import overload
+from typing import Any, overload
 
 from adjudge.types import Trust
-from adjudge_sandbox.base import Examination, FunctionCall, Outcome, Run, RunResult, Script
+from adjudge_sandbox.base import Examination, FunctionCall, Limits, Outcome, Run, RunResult, Sandbox, Script
 
 from ..errors import InvalidTask
 from .asserts import (
@@ -28,16 +28,25 @@ from .asserts import (
     simple_assert,
     sorted_out,
 )
-from .compare import TEXT_TOLERANCE, Profile, Tolerance, difference
+from .checker import Checker, Fault
+from .compare import TEXT_TOLERANCE, Profile, Tolerance
+from .graders import VALUE_RULES
+from .interactive import Interactor
+from .multipl.program import Attempt
+from .parts import AssertTest, CallTest, HarnessTest, PytestTest, StdinTest, Test
 from .program import Assembled, callable_name, defines
-from .reference import AssertTest, CallTest, CodeReference, StdinTest
+from .pytest_files import examination, judge_session
+from .reference import CodeReference
+from .scoring import Found
 from .standard import imports_for, modules_in, with_runner
+from .streams import judge_files, script
 from .values import VALUE_TOLERANCE, equal_json, preview
 
-__all__ = ["Check", "Comparison", "plan"]
+__all__ = ["Check", "Comparison", "Deciders", "plan"]
 
-Judge = Callable[[RunResult], str | None]
-"""``None`` if a run that finished is right, else a sentence."""
+Verdicts = Found | list[Found] | Script | Fault
+"""One test, the tests of a file, what to ask the checker, or an interactor that did not decide."""
+Judge = Callable[[RunResult], Verdicts]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +59,16 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True)
+class Deciders:
+    """Programs of the data set that decide."""
+
+    checker: Checker | None = None
+    interactor: Interactor | None = None
+    attempt: Attempt | None = None
+    """Test code in the answer's own process."""
+
+
+@dataclass(frozen=True, slots=True)
 class Check:
     """One test: the run, the judge of its result, and what may be shown of the expected value."""
 
@@ -57,6 +76,8 @@ class Check:
     judge: Judge
     expected: str
     trust: Trust = "rules"
+    confirm: Callable[[Sandbox, Limits], Awaitable[Found]] | None = None
+    """What a pass still has to stand."""
 
     @property
     def target(self) -> str:
@@ -64,19 +85,35 @@ class Check:
         return self.run.function if isinstance(self.run, FunctionCall) else type(self.run).__name__
 
 
+def _finished(complain: Callable[[RunResult], str | None]) -> Judge:
+    """A judge of runs that have to finish. ``complain`` gives a sentence, or ``None`` if all is right."""
+
+    def judge(result: RunResult) -> Found:
+        if result.outcome is not Outcome.FINISHED:
+            return Found.unfinished(result)
+        return Found.of(complain(result))
+
+    return judge
+
+
 def plan(
-    reference: CodeReference, program: Assembled, comparison: Comparison, limit: int | None = None
+    reference: CodeReference,
+    program: Assembled,
+    comparison: Comparison,
+    limit: int | None = None,
+    deciders: Deciders | None = None,
 ) -> Sequence[Check]:
     """One check for each of the first ``limit`` tests, made when it is asked for.
 
     A suite may have a hundred thousand tests of which the first one fails, and all this is done by the process that
     answers everybody else.
     """
-    return _Checks(_Planner(reference, program, comparison), reference.tests[:limit])
+    planner = _Planner(reference, program, comparison, deciders or Deciders())
+    return _Checks(planner, reference.tests[:limit])
 
 
 class _Checks(Sequence[Check]):
-    def __init__(self, planner: _Planner, tests: list[StdinTest | CallTest | AssertTest]) -> None:
+    def __init__(self, planner: _Planner, tests: list[Test]) -> None:
         self._planner = planner
         self._tests = tests
 
@@ -116,7 +153,10 @@ def _study(number: int, code: str) -> _Study:
 
 
 class _Planner:
-    def __init__(self, reference: CodeReference, program: Assembled, comparison: Comparison) -> None:
+    def __init__(
+        self, reference: CodeReference, program: Assembled, comparison: Comparison, deciders: Deciders
+    ) -> None:
+        self.deciders = deciders
         self.reference = reference
         self.program = program
         self.comparison = comparison
@@ -129,20 +169,30 @@ class _Planner:
         self.functions: dict[str, str] = {}
         self.bind = {"candidate": program.function} if program.function else {}
 
-    def check(self, number: int, test: StdinTest | CallTest | AssertTest) -> Check:
+    def check(self, number: int, test: Test) -> Check:
         if isinstance(test, StdinTest):
-            return self._script(test)
+            return self._stream(test)
         if isinstance(test, CallTest):
             return self._call(test)
+        if isinstance(test, PytestTest):
+            return self._session(test)
+        if isinstance(test, HarnessTest):
+            attempt = self.deciders.attempt
+            assert attempt is not None
+            return Check(Script(), attempt.program.judge, "", "in_process", attempt.confirm)
         return self._assert(number, test)
 
-    def _script(self, test: StdinTest) -> Check:
-        profile, tolerance, expected = self.comparison.profile, self.comparison.text, test.stdout
+    def _stream(self, test: StdinTest) -> Check:
+        interactor, checker = self.deciders.interactor, self.deciders.checker
+        if interactor is not None:
+            return Check(interactor.run(test), interactor.judge, "")
+        reference, rules = self.reference, self.comparison
+        judge = judge_files(test, reference.output_file, rules.profile, rules.text, checker)
+        return Check(script(test, reference.input_file, reference.output_file), judge, test.stdout or "")
 
-        def judge(result: RunResult) -> str | None:
-            return difference(profile, expected, result.stdout, tolerance)
-
-        return Check(Script(test.stdin.encode("utf-8", "surrogatepass")), judge, expected)
+    def _session(self, test: PytestTest) -> Check:
+        modules = (self.reference.module, "*") if self.reference.project is not None else (self.reference.module,)
+        return Check(examination(test, modules), judge_session(test), "")
 
     def _call(self, test: CallTest) -> Check:
         name = test.call.function
@@ -151,13 +201,15 @@ class _Planner:
         if test.unwrap and isinstance(test.expect, list) and len(test.expect) == 1:
             accepted.append(test.expect[0])
         tolerance, shown = self.comparison.values, preview(accepted[-1])
+        rule = VALUE_RULES.get(self.comparison.profile)
 
         def judge(result: RunResult) -> str | None:
-            if any(equal_json(expect, result.value, tolerance) for expect in accepted):
+            if rule(test.expect, result.value) if rule else _equals_any(accepted, result.value, tolerance):
                 return None
             return f"{function} returned {preview(result.value, 100)}, expected {shown[:100]}."
 
-        return Check(FunctionCall(function, tuple(test.call.args), dict(test.call.kwargs)), judge, shown)
+        run = FunctionCall(function, tuple(test.call.args), dict(test.call.kwargs))
+        return Check(run, _finished(judge), shown)
 
     def _function(self, name: str) -> str:
         if name not in self.functions:
@@ -176,7 +228,8 @@ class _Planner:
                     return None
                 return f"{simple.function} returned {preview(result.value, 100)}: {test.code.strip()[:200]}"
 
-            return Check(FunctionCall(simple.function, simple.args, simple.kwargs), judge, preview(simple.expected))
+            run = FunctionCall(simple.function, simple.args, simple.kwargs)
+            return Check(run, _finished(judge), preview(simple.expected))
         trust: Trust = "in_process" if self.helpers & study.names else "rules"
         # What the test calls is bound by name, so that a program without it fails, and not the test.
         bound = self.setup_names | study.bound
@@ -184,7 +237,8 @@ class _Planner:
         own = {name for name in known if name not in BUILTINS or defines(self.program.source, name)}
         bind = {name: name for name in called or own} | self.bind
         imports = imports_for(study.modules | self.setup_modules, bound | bind.keys(), known)
-        return Check(Examination(study.code, "\n".join(filter(None, (imports, self.setup))), bind), _passed, "", trust)
+        setup = "\n".join(filter(None, (imports, self.setup)))
+        return Check(Examination(study.code, setup, bind), _finished(lambda result: None), "", trust)
 
     def _is_programs(self, name: str) -> bool:
         if name in self.setup_names:
@@ -192,5 +246,5 @@ class _Planner:
         return name not in BUILTINS or defines(self.program.source, name)
 
 
-def _passed(result: RunResult) -> str | None:
-    return None if result.outcome is Outcome.FINISHED else result.detail
+def _equals_any(accepted: list[Any], value: Any, tolerance: Tolerance) -> bool:
+    return any(equal_json(expect, value, tolerance) for expect in accepted)

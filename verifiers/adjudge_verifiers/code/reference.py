@@ -5,87 +5,49 @@ SYNTHETIC, LiveCodeBench, HumanEval, MBPP, Guru, ROLL, CodeContests, SandboxFusi
 that a data set's own column can be sent as it is. :func:`normalise` does the same with :class:`InvalidReference`, whose
 sentence names what is wrong; it is never the answer's fault and never a reward.
 
-Three kinds of test::
-
-    {"stdin": "2 3\\n", "stdout": "5\\n"}                          the program reads and writes
-    {"call": {"function": "add", "args": [2, 3]}, "expect": 5}    a function is called; the value is compared outside
-    {"assert": "assert add(2, 3) == 5"}                           test code that calls the program's functions
+The kinds of tests, and the other parts that a reference may have, are in :mod:`.parts`.
 """
 
 from __future__ import annotations
 
-import keyword
-import re
+import hashlib
 from typing import Annotated, Any
 
 from pydantic import (
     AfterValidator,
     BaseModel,
     ConfigDict,
-    Discriminator,
     Field,
     PrivateAttr,
-    Tag,
     ValidationError,
     field_validator,
     model_validator,
 )
+from pydantic_core import to_json
 
 from ..errors import InvalidReference
+from ..extract.code import canonical_language
 from .layouts import to_native
-from .literals import parse_python, short
+from .literals import parse_python
+from .multipl.program import Harness
+from .parts import (
+    AssertTest,
+    CallTest,
+    FunctionSpec,
+    HarnessTest,
+    Helper,
+    Project,
+    PytestTest,
+    StdinTest,
+    Test,
+    checked_name,
+    checked_path,
+    module_name,
+)
 
-__all__ = ["AssertTest", "CallTest", "CodeReference", "FunctionSpec", "StdinTest", "Test", "normalise"]
+__all__ = ["AssertTest", "CallTest", "CodeReference", "FunctionSpec", "PytestTest", "StdinTest", "Test", "normalise"]
 
-
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
-
-
-class StdinTest(_Part):
-    """Run the program on ``stdin``; its output is compared with ``stdout`` by the option ``comparison``."""
-
-    stdin: str = ""
-    stdout: str
-
-
-class FunctionSpec(_Part):
-    """A call of one of the program's functions. Without ``function``, the reference's ``fn_name`` is called."""
-
-    function: Annotated[str | None, AfterValidator(lambda name: _checked_name(name))] = None
-    args: list[Any] = Field(default_factory=list, description="JSON values.")
-    kwargs: dict[str, Any] = Field(default_factory=dict, description="JSON values.")
-
-
-class CallTest(_Part):
-    """Call a function and compare its value with ``expect`` as JSON."""
-
-    call: FunctionSpec
-    expect: Any = Field(description="A JSON value.")
-    unwrap: bool = Field(
-        default=False,
-        description="`expect` may stand for its only item: APPS and data made from it wrap every value in a list.",
-    )
-
-
-class AssertTest(_Part):
-    """Python test code. It calls the program's functions by name and asserts; it passes if it runs to its end."""
-
-    code: str = Field(alias="assert")
-
-
-def _kind(test: Any) -> str:
-    """Which of the three a test means to be, so that a complaint is about that one."""
-    if isinstance(test, BaseModel):
-        return {StdinTest: "stdin", CallTest: "call", AssertTest: "assert"}.get(type(test), "stdin")
-    keys = test if isinstance(test, dict) else {}
-    return "call" if "call" in keys else "assert" if "assert" in keys or "code" in keys else "stdin"
-
-
-Test = Annotated[
-    Annotated[StdinTest, Tag("stdin")] | Annotated[CallTest, Tag("call")] | Annotated[AssertTest, Tag("assert")],
-    Discriminator(_kind),
-]
+_FilePath = Annotated[str, AfterValidator(checked_path)]
 
 
 class CodeReference(BaseModel):
@@ -106,8 +68,33 @@ class CodeReference(BaseModel):
         "`entry_point` itself; otherwise only its imports and helpers are.",
     )
     language: str | None = Field(default=None, description="Language of the answer; `python` if nothing says else.")
+    module: Annotated[str, AfterValidator(module_name)] = Field(
+        default="solution", description="As what test files import the program."
+    )
+    checker: Helper | None = Field(default=None, description="A program that judges what the answer printed.")
+    interactor: Helper | None = Field(default=None, description="A program that the answer talks to.")
+    project: Project | None = Field(default=None, description="The answer is several files.")
+    input_file: _FilePath | None = Field(default=None, description="Where `stdin` is put, too: problems with files.")
+    output_file: _FilePath | None = Field(default=None, description="The file that is compared with `stdout`.")
+    groups: dict[str, Annotated[float, Field(ge=0, le=1e9)]] = Field(
+        default_factory=dict, description="Points of sub-tasks; default: of their tests."
+    )
+    level_scores: list[Annotated[float, Field(ge=0, le=1e9)]] = Field(
+        default_factory=list, description="Of the levels, easiest first, for `tddr_*`; default: 1, 2, 3, ..."
+    )
+    time_limit_s: float | None = Field(default=None, gt=0, le=600, description="CPU seconds that the problem allows.")
+    memory_limit_mib: float | None = Field(default=None, gt=0, le=65_536)
     solution: str | None = Field(default=None, description="A right answer, for checking the data set. Never run.")
     _studies: dict[int, Any] = PrivateAttr(default_factory=dict)
+    _fingerprint: bytes | None = PrivateAttr(default=None)
+
+    @property
+    def fingerprint(self) -> bytes:
+        """16 bytes that stand for the tests; made once."""
+        if self._fingerprint is None:
+            material = to_json([self.tests, self.fn_name, self.entry_point], inf_nan_mode="strings", fallback=repr)
+            self._fingerprint = hashlib.blake2b(material, digest_size=16).digest()
+        return self._fingerprint
 
     @property
     def studies(self) -> dict[int, Any]:
@@ -125,7 +112,7 @@ class CodeReference(BaseModel):
     @field_validator("fn_name", "entry_point")
     @classmethod
     def _is_named(cls, name: str | None) -> str | None:
-        return _checked_name(name)
+        return checked_name(name)
 
     @field_validator("setup", "prelude")
     @classmethod
@@ -135,25 +122,53 @@ class CodeReference(BaseModel):
 
     @model_validator(mode="after")
     def _consistent(self) -> CodeReference:
+        if self.checker is not None and self.interactor is not None:
+            raise ValueError("a checker and an interactor cannot both decide")
+        for helper, what in ((self.checker, "the checker"), (self.interactor, "the interactor")):
+            if helper is not None and canonical_language(helper.language) == "python":
+                _check_python(helper.source, what)
         for number, test in enumerate(self.tests, 1):
             if isinstance(test, CallTest) and not (test.call.function or self.fn_name or self.entry_point):
                 raise ValueError(f"test {number} calls a function, but neither it nor fn_name says which")
-            if isinstance(test, AssertTest):
+            if isinstance(test, AssertTest | PytestTest):
                 _check_python(test.code, f"test {number}")
+            if isinstance(test, HarnessTest):
+                self._check_harness()
+            if isinstance(test, StdinTest):
+                self._check_stdin(number, test)
+            elif self.checker is not None or self.interactor is not None:
+                raise ValueError(f"test {number} is no test of standard input, for which a checker or interactor is")
         return self
 
+    def _check_stdin(self, number: int, test: StdinTest) -> None:
+        decided = test.stdout is not None or test.expect_files or self.checker or self.interactor
+        if not decided:
+            raise ValueError(f"test {number} has no expected output, and no checker or interactor decides")
+        if self.interactor is not None and (test.args or test.files or test.expect_files):
+            raise ValueError(f"test {number}: an answer that talks to an interactor gets no files and no arguments")
 
-_NAME = re.compile(r"[^\W\d]\w{0,199}(?:(?:\(\))?\.[^\W\d]\w{0,199}){0,5}")
+    def _check_harness(self) -> None:
+        if len(self.tests) > 1 or self.project is not None:
+            raise ValueError("test code that is put behind the answer must be the only test")
+        harness = self.harness
+        assert harness is not None
+        harness.program("")  # shows what is wrong with the tests
 
+    @property
+    def harness(self) -> Harness | None:
+        """Its test code, if that is put behind the answer. Raises ``ValueError`` if it cannot be."""
+        test = self.tests[0]
+        if not isinstance(test, HarnessTest):
+            return None
+        if not self.language:
+            raise ValueError("test code that is put behind the answer needs the `language` of both")
+        return Harness.of(test.code, self.language, self.prompt, test.stop_tokens, self.entry_point)
 
-def _checked_name(name: str | None) -> str | None:
-    """``f``, ``Solution.f`` or ``Solution().f``. Another text names nothing that any answer could define."""
-    if name is None:
-        return None
-    parts = name.replace("()", "").split(".")
-    if not _NAME.fullmatch(name) or any(map(keyword.iskeyword, parts)):
-        raise ValueError(f"{short(name)} is not the name of a function")
-    return name
+    @property
+    def speaks(self) -> str:
+        """The language of its answers, as far as it says."""
+        harness = self.harness
+        return harness.dialect.language if harness else canonical_language(self.language or "python")
 
 
 def _check_python(code: str, what: str) -> None:

@@ -4,18 +4,24 @@ The sandbox compares nothing, so it cannot know when to stop at a wrong output. 
 that grow while all is well: a wrong answer costs few runs, a right one few jails. A run that does not finish ends its
 chunk, and after a few time-outs, or when the budget is spent, the rest counts as ``time_limit`` without being run: that
 is the program's doing, and must not become our time-out, which would free the answer of its verdict.
+
+What a program of the data set decides about (a checker) is asked after each chunk, in one jail for all its runs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from adjudge_sandbox.base import Limits, Outcome, Program, RunResult, Sandbox
+from adjudge_sandbox.base import Interaction, Limits, Outcome, Program, RunResult, Sandbox, Script
 
 from ..errors import InvalidTask
-from .plan import Check
-from .scoring import CATEGORY_OF, TestOutcome, early_exit, shown_output
+from .checker import Fault
+from .plan import Check, Deciders
+from .rewards import Progress
+from .scoring import Found, Suite, TestOutcome, shown_output
+from .trust import flags_of, is_tampering
 
 __all__ = ["Budget", "fitted", "run_checks"]
 
@@ -62,57 +68,127 @@ async def run_checks(
     checks: Sequence[Check],
     limits: Limits,
     budget: Budget,
+    suite: Suite,
     *,
-    stop_at_failure: bool,
+    deciders: Deciders | None = None,
+    order: Sequence[int] | None = None,
+    first: int = 0,
 ) -> list[TestOutcome]:
-    """One outcome for each check, in order; with ``stop_at_failure`` the list ends after the first failure.
+    """The outcomes of the checks, by index; those that the reward cannot depend on any more are left out.
+
+    ``order``: numbers of the checks in the order in which to run them; the ``first`` so many make a chunk of their own.
 
     Raises :class:`InvalidTask` if a test itself is at fault, and what the sandbox raises.
     """
+    session = _Session(sandbox, program, limits, deciders or Deciders())
+    progress = Progress(suite.rules)
     outcomes: list[TestOutcome] = []
     broken: dict[str, TestOutcome] = {}  # targets that do not compile
-    chunk = _FIRST_CHUNK if stop_at_failure else budget.longest_chunk
-    while len(outcomes) < len(checks):
-        start = len(outcomes)
-        if broken and (target := checks[start].target) in broken:
-            outcomes.append(_not_run(start, broken[target]))
+    chunk = (first or _FIRST_CHUNK) if suite.rules.stops_early else budget.longest_chunk
+    waiting = list(reversed(order if order is not None else range(len(checks))))
+    tampered = False
+    while waiting and not tampered:
+        batch: list[int] = []
+        while waiting and len(batch) < min(chunk, budget.longest_chunk):
+            index = waiting.pop()
+            if progress.leaves_out(index):
+                continue
+            if budget.spent:
+                found = [_out_of_budget(index)]
+            elif broken and (target := checks[index].target) in broken:
+                found = [_not_run(index, broken[target])]
+            else:
+                batch.append(index)
+                continue
+            outcomes += found
+            progress.note(index, 0.0)
+        if not batch:
             continue
-        if budget.spent:
-            outcomes += [_out_of_budget(index) for index in range(start, len(checks))]
-            break
-        batch = checks[start : start + min(chunk, budget.longest_chunk)]
-        results = await sandbox.run(program, [check.run for check in batch], limits, stop_at_failure=True)
+        ran = await session.run([(index, checks[index]) for index in batch], budget)
+        for index in reversed(batch[len(ran) :]):
+            waiting.append(index)
+        for index, found in zip(batch, ran, strict=False):
+            outcomes += found
+            progress.note(index, min(each.credit for each in found))
+            if found[0].category == "compile_error":
+                broken[checks[index].target] = found[0]
+            tampered = tampered or any(each.category == "tampered" for each in found)
+        chunk = max(chunk, _FIRST_CHUNK) * _CHUNK_GROWTH
+    return sorted(outcomes, key=lambda outcome: outcome.index)
+
+
+class _Session:
+    """One answer in the sandbox."""
+
+    def __init__(self, sandbox: Sandbox, program: Program, limits: Limits, deciders: Deciders) -> None:
+        self._sandbox = sandbox
+        self._program = program
+        self._limits = limits
+        self._deciders = deciders
+
+    async def run(self, batch: list[tuple[int, Check]], budget: Budget) -> list[list[TestOutcome]]:
+        """The outcomes of the first checks of ``batch``, up to the first run that does not finish."""
+        runs = [check.run for _, check in batch]
+        results = await self._sandbox.run(self._program, runs, self._limits, stop_at_failure=True)
         if not results:
-            raise RuntimeError(f"the sandbox {sandbox.name!r} gave no result for {len(batch)} runs")
-        for check, result in zip(batch, results, strict=False):
+            raise RuntimeError(f"the sandbox {self._sandbox.name!r} gave no result for {len(batch)} runs")
+        judged: list[list[Found]] = []
+        asked: list[tuple[int, Script]] = []
+        for number, ((index, check), result) in enumerate(zip(batch, results, strict=False)):
             budget.charge(result)
-            outcome = _judged(len(outcomes), check, result)
-            outcomes.append(outcome)
-            if outcome.category == "compile_error":
-                broken[check.target] = outcome
-            if stop_at_failure and not outcome.passed:
-                return outcomes
-        chunk *= _CHUNK_GROWTH
-    return outcomes
+            with _naming(index):
+                found = await self._judged(check, result)
+            if isinstance(found, Script):
+                asked.append((number, found))
+            judged.append([] if isinstance(found, Script) else found)
+        if asked and self._deciders.checker is not None:
+            with _naming(batch[asked[0][0]][0]):
+                answers = await self._deciders.checker.ask(self._sandbox, [question for _, question in asked])
+            for (number, _), answer in zip(asked, answers, strict=True):
+                judged[number] = [answer]
+        return [
+            [_outcome(index, check, result, one) for one in found]
+            for (index, check), result, found in zip(batch, results, judged, strict=False)
+        ]
+
+    async def _judged(self, check: Check, result: RunResult) -> list[Found] | Script:
+        if result.outcome is Outcome.BAD_TEST:
+            raise InvalidTask(f"is itself at fault: {result.detail}")
+        found = check.judge(result)
+        if isinstance(found, Fault):
+            interactor = self._deciders.interactor
+            assert interactor is not None
+            assert isinstance(check.run, Interaction)
+            found = await interactor.blame(self._sandbox, check.run, found)
+        if check.confirm is not None and isinstance(found, Found) and found.credit >= 1:
+            found = await check.confirm(self._sandbox, self._limits)
+        return [found] if isinstance(found, Found) else found
 
 
-def _judged(index: int, check: Check, result: RunResult) -> TestOutcome:
-    if result.outcome is Outcome.BAD_TEST:
-        raise InvalidTask(f"Test {index + 1} is itself at fault: {result.detail}")
-    if result.outcome is Outcome.FINISHED:
-        complaint = check.judge(result)
-        category = "correct" if complaint is None else "wrong_answer"
-    else:
-        complaint, category = result.detail, CATEGORY_OF[result.outcome]
+@contextlib.contextmanager
+def _naming(index: int) -> Iterator[None]:
+    """Say which test it is that cannot be used."""
+    try:
+        yield
+    except InvalidTask as error:
+        raise InvalidTask(f"Test {index + 1} {error}") from error
+
+
+def _outcome(index: int, check: Check, result: RunResult, found: Found) -> TestOutcome:
+    flags = (*flags_of(check.run, result), *found.flags)
+    category, credit = ("tampered", 0.0) if is_tampering(flags) else (found.category, found.credit)
     return TestOutcome(
         index,
         category,  # type: ignore[arg-type]
-        complaint or "",
+        found.detail,
+        credit=credit,
+        name=found.name,
         cpu_ms=result.cpu_ms,
         stdout=shown_output(result),
         expected=check.expected,
-        flags=("early_exit",) if early_exit(check.run, result) else (),
+        flags=flags,
         trust=check.trust,
+        isolation=result.isolation,
     )
 
 

@@ -11,45 +11,47 @@ cut off is ``truncated``; no earlier block stands in for it.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+from adjudge_sandbox.languages import table
+
 from ..base import Extraction
 from .tags import find_tags
 from .thinking import strip_thinking
 
-__all__ = ["LANGUAGE_TAGS", "Block", "Pick", "blocks", "canonical_language", "find_program", "looks_like_python"]
+__all__ = ["Block", "Pick", "blocks", "canonical_language", "find_program", "looks_like_python"]
 
 Pick = Literal["last_tagged", "last", "first", "join"]
 """Which fenced block is the program: the last one in the right language, else the last one; the last one whatever it
 names; the first one; or all in the right language (else all), one after the other."""
 
-LANGUAGE_TAGS: dict[str, frozenset[str]] = {
-    "python": frozenset({"python", "py", "python3", "py3", "python2", "pypy", "pypy3", "cpython", "sage"}),
-    "cpp": frozenset({"cpp", "c++", "cc", "cxx", "cplusplus", "c++17", "c++20", "cpp17", "cpp20"}),
-    "c": frozenset({"c", "c11", "c99"}),
-    "java": frozenset({"java"}),
-    "javascript": frozenset({"javascript", "js", "node", "nodejs", "mjs"}),
-    "typescript": frozenset({"typescript", "ts"}),
-    "go": frozenset({"go", "golang"}),
-    "rust": frozenset({"rust", "rs"}),
-    "csharp": frozenset({"csharp", "cs", "c#"}),
-    "kotlin": frozenset({"kotlin", "kt"}),
-    "scala": frozenset({"scala"}),
-    "ruby": frozenset({"ruby", "rb"}),
-    "php": frozenset({"php"}),
-    "perl": frozenset({"perl", "pl"}),
-    "lua": frozenset({"lua"}),
-    "r": frozenset({"r", "rscript"}),
-    "julia": frozenset({"julia", "jl"}),
-    "haskell": frozenset({"haskell", "hs"}),
-    "ocaml": frozenset({"ocaml", "ml"}),
-    "bash": frozenset({"bash", "sh", "shell", "zsh"}),
-    "sql": frozenset({"sql", "sqlite", "sqlite3"}),
+_ONLY_TAGS = {
+    **dict.fromkeys(("python2", "py2", "ipython", "ipython3", "sage", "sagemath"), "python"),
+    **dict.fromkeys(("mysql", "postgresql", "postgres", "psql", "tsql", "plsql", "duckdb"), "sql"),
+    **dict.fromkeys(("c18", "c23", "h"), "c"),
+    **dict.fromkeys(("c++98", "c++03", "hpp", "c++2a", "c++2b"), "cpp"),
+    **dict.fromkeys(("jsx", "cjs", "es6"), "javascript"),
+    **dict.fromkeys(("kts",), "kotlin"),
+    **dict.fromkeys(("ksh", "dash"), "bash"),
 }
-_BY_TAG = {tag: language for language, tags in LANGUAGE_TAGS.items() for tag in tags}
+"""What stands behind fences and names no language to run a program in."""
+
+
+@functools.cache
+def _by_tag() -> dict[str, str]:
+    """Languages by the words that stand behind fences: the names and aliases of the sandbox's table, and a few more."""
+    known = {
+        name: language.name
+        for language in table.languages()
+        for name in (language.name, *language.aliases, *language.standards)
+    }
+    return {**_ONLY_TAGS, **known}
+
+
 _NOT_PROGRAMS = frozenset(
     {"text", "txt", "output", "stdout", "stdin", "input", "console", "plaintext", "json", "markdown", "md"}
 )
@@ -71,17 +73,21 @@ class Block:
     tag: str
     code: str
     closed: bool
+    info: str = ""
+    """All that stands behind its fence, at most 300 characters."""
+    above: str = ""
+    """The last line before it with something on it, outside of blocks; likewise."""
 
     @property
     def language(self) -> str | None:
         """The language that the tag names, if it is one."""
-        return _BY_TAG.get(self.tag)
+        return _by_tag().get(self.tag)
 
 
 def canonical_language(name: str) -> str:
     """``Python3`` -> ``python``; a name that is not known is lower-cased."""
     lowered = name.strip().lower()
-    return _BY_TAG.get(lowered, lowered)
+    return _by_tag().get(lowered, lowered)
 
 
 @dataclass(slots=True)
@@ -90,6 +96,8 @@ class _Open:
     indent: int
     fence: str
     lines: list[str]
+    info: str = ""
+    above: str = ""
 
     def closed_by(self, line: str) -> bool:
         """A closing fence: the opener's character, as often or more, alone on its line, not indented further."""
@@ -99,16 +107,21 @@ class _Open:
         return len(line) - len(line.lstrip()) <= self.indent + 3
 
     def block(self, *, closed: bool) -> Block:
-        return Block(self.tag, "\n".join(self.lines), closed)
+        return Block(self.tag, "\n".join(self.lines), closed, self.info, self.above)
 
 
 def blocks(text: str) -> list[Block]:
     """All fenced blocks of ``text`` in order; only the last one can be not closed."""
     found: list[Block] = []
     current: _Open | None = None
+    above = ""
     for line in text.split("\n"):
         if current is None:
             current = _opened(line, found)
+            if current is not None:
+                current.above, above = above, ""
+            elif line.strip():
+                above = line[:_LINE_PREFIX]
         elif current.closed_by(line):
             found.append(current.block(closed=True))
             current = None
@@ -131,16 +144,16 @@ def _opened(line: str, found: list[Block]) -> _Open | None:
         code, closing, _ = info.partition(fence)
         if closing:
             tag = _tag(code)
-            code = code.lstrip()[len(tag) :] if tag in _BY_TAG else code
-            found.append(Block(tag if tag in _BY_TAG else "", code.strip(), True))
+            code = code.lstrip()[len(tag) :] if tag in _by_tag() else code
+            found.append(Block(tag if tag in _by_tag() else "", code.strip(), True))
         return None
-    return _Open(_tag(info), len(indent.expandtabs(4)), fence, [])
+    return _Open(_tag(info), len(indent.expandtabs(4)), fence, [], info.strip()[:_LINE_PREFIX])
 
 
 def _opened_behind_text(line: str) -> _Open | None:
     """``Here it is: ```python`` opens a block if what follows the fence is the name of a language."""
     head, fence, info = line.rpartition("```")
-    if fence and "```" not in head and len(info) < 40 and info.strip().lower() in _BY_TAG:
+    if fence and "```" not in head and len(info) < 40 and info.strip().lower() in _by_tag():
         return _Open(info.strip().lower(), 0, "```", [])
     return None
 
@@ -151,7 +164,7 @@ def _reopened(line: str, current: _Open) -> _Open | None:
     if match is None or len(match.group(1)) > current.indent or match.group(2)[0] != current.fence[0]:
         return None
     tag = match.group(3).strip().lower()
-    return _Open(tag, current.indent, match.group(2), []) if tag in _BY_TAG else None
+    return _Open(tag, current.indent, match.group(2), []) if tag in _by_tag() else None
 
 
 def _finish(current: _Open) -> Block:
@@ -159,8 +172,8 @@ def _finish(current: _Open) -> Block:
     for index, line in enumerate(current.lines):
         stripped = line.rstrip()
         if stripped.endswith(current.fence) and stripped.strip(current.fence[0]):
-            kept = [*current.lines[:index], stripped.rstrip(current.fence[0])]
-            return Block(current.tag, "\n".join(kept), True)
+            current.lines[index:] = [stripped.rstrip(current.fence[0])]
+            return current.block(closed=True)
     return current.block(closed=False)
 
 
