@@ -12,14 +12,16 @@ import hashlib
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
+from pydantic import BaseModel
 from pydantic_core import to_json
 
 from adjudge.types import Verdict
 
 from .job import Job
 
-__all__ = ["Flights", "VerdictCache", "again", "cache_key", "copied"]
+__all__ = ["Flights", "VerdictCache", "again", "cache_key", "copied", "fresh"]
 
 
 def cache_key(job: Job) -> bytes:
@@ -110,9 +112,29 @@ class Flights:
         return waiter
 
 
+M = TypeVar("M", bound=BaseModel)
+
+
+def fresh(model: M) -> M:
+    """A copy that shares nothing that could be changed. Several times as fast as a deep copy of the general kind."""
+    copy = model.model_copy()
+    for name, value in copy.__dict__.items():
+        copy.__dict__[name] = _fresh(value)
+    return copy
+
+
+def _fresh(value: Any) -> Any:
+    """Verdicts are made of JSON values and models of them."""
+    if isinstance(value, dict):
+        return {key: _fresh(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_fresh(item) for item in value]
+    return fresh(value) if isinstance(value, BaseModel) else value
+
+
 def again(verdict: Verdict) -> Verdict:
     """A copy of a verdict that is known: nothing ran, nothing waited."""
-    copy = verdict.model_copy(deep=True)
+    copy = fresh(verdict)
     copy.cached = copy.ok
     copy.timing.queue_ms = copy.timing.run_ms = 0.0
     return copy

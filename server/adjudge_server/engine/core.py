@@ -28,7 +28,7 @@ from ..metrics import Metrics
 from ..rows import RowRoute
 from ..settings import Settings
 from ..store import Store, open_store
-from .cache import Flights, VerdictCache, again, cache_key, copied
+from .cache import Flights, VerdictCache, again, cache_key, copied, fresh
 from .execution import Execution, NotExecuted
 from .executors import Executors
 from .job import Dispatcher, Job, Submission
@@ -370,7 +370,7 @@ class Engine:
             return _named(verdict, prepared)
 
         def landed(verdict: Verdict) -> None:
-            self._cache.put(key, _named(verdict, prepared).model_copy(deep=True))
+            self._cache.put(key, fresh(_named(verdict, prepared)))
 
         return self._flights.open((key, job.timeout_s), job, landed)
 
