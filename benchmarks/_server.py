@@ -13,11 +13,11 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["RunningServer", "needs_data", "running_server"]
+__all__ = ["RunningServer", "counted", "needs_data", "running_server"]
 
 _READY_TIMEOUT_S = 60.0
 _STOP_TIMEOUT_S = 30.0
@@ -30,6 +30,12 @@ class RunningServer:
     base_url: str
     pid: int
     start_s: float
+    group: str = ""
+    """The control group that counts its CPU time, if this host lets us make one."""
+
+    def cpu_s(self) -> float | None:
+        """CPU seconds of the server and of everything that it ever started; ``None`` where nobody counts them."""
+        return _counted_s(self.group)
 
 
 def needs_data(name: str) -> Path:
@@ -61,12 +67,58 @@ def running_server(*arguments: str, **settings: str) -> Iterator[RunningServer]:
             cwd=scratch,  # so that a user's own adjudge.toml is not read
             env={**os.environ, "XDG_STATE_HOME": scratch, "ADJUDGE_LOG_LEVEL": "warning", **settings},
         )
+        group = _counting_group(process.pid)
+        if group:
+            cleanup.callback(_remove_group, group)
         cleanup.callback(_stop, process)
         base_url = f"http://127.0.0.1:{port}"
         if not _wait_ready(process, base_url):
             log.seek(0)
             sys.exit("The server did not become ready:\n" + log.read().decode(errors="replace")[-4000:])
-        yield RunningServer(base_url, process.pid, time.perf_counter() - began)
+        yield RunningServer(base_url, process.pid, time.perf_counter() - began, group)
+
+
+@contextlib.contextmanager
+def counted() -> Iterator[Callable[[], float | None]]:
+    """Count what this process and everything that it starts in the block use: CPU seconds, ``None`` if nobody does."""
+    group = _counting_group(os.getpid())
+    try:
+        yield lambda: _counted_s(group)
+    finally:
+        if group:
+            with contextlib.suppress(OSError):
+                (Path(group).parent / "cgroup.procs").write_text(str(os.getpid()))
+            _remove_group(group)
+
+
+def _counted_s(group: str) -> float | None:
+    with contextlib.suppress(OSError, ValueError):
+        return int(Path(group, "cpuacct.usage").read_text()) / 1e9 if group else None
+    return None
+
+
+def _counting_group(pid: int) -> str:
+    """Put a process that has no children yet into a control group that counts CPU time; empty if none can be made."""
+    for own in Path("/proc/self/cgroup").read_text().splitlines():
+        _, controllers, path = own.split(":", 2)
+        if "cpuacct" in controllers.split(","):
+            group = Path(f"/sys/fs/cgroup/cpuacct{path}".rstrip("/"), f"bench-{pid}")
+            with contextlib.suppress(OSError):
+                group.mkdir()
+                (group / "cgroup.procs").write_text(str(pid))
+                return str(group)
+    return ""
+
+
+def _remove_group(group: str) -> None:
+    for _ in range(50):
+        with contextlib.suppress(OSError):
+            for inner in sorted(Path(group).rglob("*"), reverse=True):
+                if inner.is_dir():
+                    inner.rmdir()
+            os.rmdir(group)
+            return
+        time.sleep(0.1)
 
 
 def _free_port() -> int:

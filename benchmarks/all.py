@@ -1,6 +1,8 @@
 """Run every benchmark, one after the other, each in a process of its own; go on when one fails and say so at the end.
 
-python benchmarks/all.py
+    python benchmarks/all.py
+
+The soak is not among them: `make soak`.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ ARGUMENTS = {"math_truth.py": [str(SHARED / "cases" / "math_answers.jsonl")]}
 def main() -> int:
     failed = []
     for script in sorted(HERE.glob("*.py")):
-        if script.name.startswith("_") or script.name == Path(__file__).name:
+        if script.name.startswith("_") or script.name in (Path(__file__).name, "soak.py"):
             continue
         print(f"\n== {script.name}", flush=True)
         command = [sys.executable, str(script), *ARGUMENTS.get(script.name, [])]

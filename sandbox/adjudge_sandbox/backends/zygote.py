@@ -185,7 +185,7 @@ class ZygoteSandbox:
         if self._nursery is None:
             raise SandboxUnavailable("the sandbox has been stopped")
         runners = self._runners_of(profile)
-        header = {**header, "limits": asdict(limits)}
+        header = {**header, "limits": _limits_sent(limits)}
         slowest_s = 2 * (limits.wall_limit_s + examiner_limits_of(limits).cpu_s) + _MARGIN_S
         losses: list[str] = []
         for _ in range(2):
@@ -270,10 +270,18 @@ def check_landlock() -> None:
 _ABI_WITH_SIGNALS = 6
 
 
+@functools.lru_cache(maxsize=64)
+def _limits_sent(limits: Limits) -> dict[str, Any]:
+    return asdict(limits)
+
+
+_LEAST = Limits(cpu_s=0.01, wall_s=0.01, memory_mib=16, processes=1, output_kib=1, scratch_mib=1, compile_cpu_s=0.01)
+
+
+@functools.lru_cache(maxsize=64)
 def _check_limits(limits: Limits) -> None:
     """Raises :class:`InvalidProgram` for limits under which nothing can run."""
-    least = Limits(cpu_s=0.01, wall_s=0.01, memory_mib=16, processes=1, output_kib=1, scratch_mib=1, compile_cpu_s=0.01)
-    for name, smallest in asdict(least).items():
+    for name, smallest in asdict(_LEAST).items():
         given = getattr(limits, name)
         if given is not None and not smallest <= given < float("inf"):
             raise InvalidProgram(f"the limit {name} is {given}; it must be at least {smallest}")
