@@ -56,8 +56,11 @@ class Identity:
     """May this process make namespaces without a user namespace, and change its user?"""
 
     @classmethod
-    def of_slot(cls, number: int, *, isolated: bool = True) -> Identity:
-        """As root a user of its own for each slot, so that limits per user are not shared; else this very user.
+    def of_runner(cls, pid: int, *, isolated: bool = True) -> Identity:
+        """As root a user of its own (and the next one, for a second jail) for each runner; else this very user.
+
+        By its pid, which no other runner of the host has, not one of another server either: limits per user are shared
+        with nobody, and to kill all that a user runs (:mod:`.keeper`) kills nothing else.
 
         Without isolation root remains root if nobody else can read the interpreter.
         """
@@ -69,7 +72,7 @@ class Identity:
             os.setresuid(NOBODY, NOBODY, NOBODY)
             ns.set_dumpable(True)
             return cls(NOBODY, NOBODY, False)
-        uid = _FIRST_UID + number
+        uid = _FIRST_UID + 2 * pid
         return cls(uid, uid, True) if _is_mapped(uid) else cls(NOBODY, NOBODY, True)
 
 
@@ -137,6 +140,7 @@ class _Keeper:
         if _keepers.zygote is None:
             raise JailRefused("no zygote is connected")
         self.identity = identity
+        self._isolated = isolated
         self.group: Slot | None = None
         self.sock, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         request = {"identity": asdict(identity), "isolated": isolated}
@@ -155,10 +159,14 @@ class _Keeper:
         self.pidfd = fds[0]
 
     def kill(self) -> None:
+        """It and everything below it. Without a pid namespace the zygote has to look for what is left."""
         with contextlib.suppress(OSError):
             signal.pidfd_send_signal(self.pidfd, signal.SIGKILL)
         os.close(self.pidfd)
         self.sock.close()
+        if not self._isolated and _keepers.zygote is not None:
+            with contextlib.suppress(OSError):
+                _keepers.zygote.send(json.dumps({"sweep": asdict(self.identity)}).encode())
 
 
 class Jail:

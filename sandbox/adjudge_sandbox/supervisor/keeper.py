@@ -30,7 +30,7 @@ from .jail import NOBODY, Identity, JailSpec
 from .messages import JOIN, RUN, pack_loss, pack_refusal, pack_report, quiet_ms, unpack_fds, unpack_run
 from .watch import Watch, has_no_children, is_exiting, kill_tree
 
-__all__ = ["keep"]
+__all__ = ["keep", "sweep"]
 
 _MAX_MESSAGE = 65536
 _ANCILLARY_BYTES = socket.CMSG_SPACE(64)
@@ -169,6 +169,13 @@ class _Keeper:
         os._exit(0)
 
 
+def sweep(identity: Identity, keepers: set[int], *, confined: bool) -> None:
+    """In the zygote: kill what keepers that are gone have left behind, where no pid namespace has held it."""
+    if confined and identity.privileged and identity.uid != NOBODY:
+        _kill_user(identity.uid)
+    kill_tree(os.getpid(), spared=keepers)
+
+
 def _kill_user(uid: int) -> None:
     """Kill all processes of a user at once, which no race of forks escapes, by one that has become that user."""
     pid = ns.plain_fork()
@@ -177,7 +184,13 @@ def _kill_user(uid: int) -> None:
             os.setresuid(uid, uid, uid)
             os.kill(-1, signal.SIGKILL)
         os._exit(0)
-    os.waitpid(pid, 0)
+    with contextlib.suppress(OSError):  # where SIGCHLD is ignored, the kernel may have reaped it already
+        fd = os.pidfd_open(pid)
+        poll = select.poll()
+        poll.register(fd, select.POLLIN)
+        poll.poll()
+        os.close(fd)
+        os.waitpid(pid, os.WNOHANG)
 
 
 def _join(fds: tuple[int, ...]) -> None:

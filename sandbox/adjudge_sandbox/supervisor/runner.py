@@ -51,7 +51,7 @@ def serve_answers(sock: socket.socket, config: dict[str, Any]) -> None:
     if not fds:
         return
     connect(socket.socket(fileno=fds[0]))
-    identity = Identity.of_slot(2 * int(message), isolated=config["plan"] is not None)
+    identity = Identity.of_runner(os.getpid(), isolated=config["plan"] is not None)
     place = _Standing(int(message), identity, {})
     outbox = _Outbox(sock)
     while True:

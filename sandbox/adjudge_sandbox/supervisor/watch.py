@@ -9,6 +9,7 @@ import select
 import signal
 import socket
 import time
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from .messages import Report, pack_watched
@@ -209,9 +210,9 @@ def _children_of(pid: int) -> list[int]:
     return []
 
 
-def kill_tree(root: int) -> None:
-    """SIGKILL all descendants of a process, as far as they can be found."""
-    for pid in {found for child in _children_of(root) for found in _tree(child)}:
+def kill_tree(root: int, spared: Collection[int] = ()) -> None:
+    """SIGKILL all descendants of a process, as far as they can be found, but for some children and theirs."""
+    for pid in {found for child in _children_of(root) if child not in spared for found in _tree(child)}:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
 

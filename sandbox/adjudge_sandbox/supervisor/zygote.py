@@ -23,7 +23,7 @@ from ..kernel import landlock, rootfs, seccomp
 from ..kernel import namespaces as ns
 from ..python.process import settle_ahead
 from .jail import NOBODY, Identity
-from .keeper import keep
+from .keeper import keep, sweep
 from .messages import pack_refusal
 
 __all__ = ["serve"]
@@ -40,6 +40,8 @@ def serve(control: socket.socket, config: dict[str, Any]) -> NoReturn:
         plan: rootfs.Plan | None = config["plan"]
         confined: rootfs.Plan | None = config["confined"]
         ns.warm()
+        if plan is None:
+            ns.become_subreaper()  # of what a killed keeper leaves behind
         if confined is not None:
             for same_user in (False, True):
                 seccomp.build(alone=True, same_user=same_user)
@@ -57,17 +59,22 @@ def serve(control: socket.socket, config: dict[str, Any]) -> NoReturn:
     gc.disable()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # keepers are reaped by the kernel
     control.send(b"ready")
+    keepers: set[int] = set()
     while True:
         message, fds, _, _ = socket.recv_fds(control, _MAX_MESSAGE, 1)
         if not message:
             os._exit(0)
-        _fork_keeper(control, json.loads(message), fds[0], plan, confined)
+        request = json.loads(message)
+        if "sweep" in request:
+            sweep(Identity(**request["sweep"]), keepers, confined=confined is not None)
+            continue
+        keepers.add(_fork_keeper(control, request, fds[0], plan, confined))
         os.close(fds[0])
 
 
 def _move_in(control: socket.socket, plan: rootfs.Plan) -> None:
     """Become the first process of new namespaces, in the root of all jails. The process that called waits for it."""
-    identity, uid, gid = Identity.of_slot(0), os.geteuid(), os.getegid()
+    identity, uid, gid = Identity.of_runner(0), os.geteuid(), os.getegid()
     ns.unshare(_OWN_NAMESPACES if identity.privileged else _OWN_NAMESPACES | ns.NEW_USER)
     if not identity.privileged:
         ns.map_user(NOBODY, uid, gid)
@@ -83,10 +90,11 @@ def _move_in(control: socket.socket, plan: rootfs.Plan) -> None:
 
 def _fork_keeper(
     control: socket.socket, request: dict[str, Any], fd: int, plan: rootfs.Plan | None, confined: rootfs.Plan | None
-) -> None:
+) -> int:
     """Fork it; tell the runner, over the keeper's own socket, with a descriptor that can kill it."""
     parent = os.getpid()
     theirs = socket.socket(fileno=os.dup(fd))
+    pid = 0
     try:
         pid = ns.clone_fork(ns.NEW_PID | ns.NEW_NS) if plan is not None else ns.plain_fork()
         if pid == 0:
@@ -104,3 +112,4 @@ def _fork_keeper(
             theirs.send(pack_refusal(str(error)))
     finally:
         theirs.close()
+    return pid
