@@ -36,7 +36,7 @@ from _server import RunningServer, running_server
 
 SETTINGS = {"ADJUDGE_CACHE__ENTRIES": "500", "ADJUDGE_SANDBOX__REQUIRE_ISOLATION": "jail"}
 SETTLE_S = 20.0
-SLACK = {"descriptors": 8, "threads": 4, "namespaces": 8, "groups": 24}
+SLACK = {"descriptors": 8, "threads": 4, "most_mounts_of_one": 2, "namespaces": 8, "groups": 24}
 """How much a count may have grown: connections that are not yet closed; numbered control groups, which are kept and
 used again, as many as answers were ever held at once."""
 MOST_OVERLOADED = 0.02

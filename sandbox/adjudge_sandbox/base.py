@@ -73,7 +73,7 @@ class Limits:
     output_kib: int = 4096
     """Of stdout and of stderr, each; also of a returned value."""
     scratch_mib: int = 64
-    """Size of the writable /tmp."""
+    """Size of the writable /tmp, the working folder. What lies there is in memory, and counts as such too."""
     compile_cpu_s: float = 30.0
     """Of the compiler, once per program. Its memory is at least what the language's table asks for."""
 

@@ -122,8 +122,11 @@ def judge_compilation(ending: Ending, limits: Limits) -> Result | None:
 
 
 def killed_from_outside(ending: Ending, result: Result) -> bool:
-    """Was the process killed by a SIGKILL that neither we nor a limit sent? (Or by itself: nobody can tell.)"""
-    return (
+    """Was the process killed by a SIGKILL that neither we nor a limit sent? (Or by itself: nobody can tell.)
+
+    Or, and that is certain, one of its processes because the host had no memory left.
+    """
+    return ending.host_kills > 0 or (
         result.outcome is Outcome.SIGNALLED
         and result.signal == signal.SIGKILL
         and not ending.report.killed

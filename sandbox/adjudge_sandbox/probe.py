@@ -117,7 +117,7 @@ def _try_landlock() -> None:
 
 
 def _try_namespaces() -> None:
-    identity, uid, gid = Identity.of_slot(0), os.geteuid(), os.getegid()
+    identity, uid, gid = Identity.of_runner(0), os.geteuid(), os.getegid()
     flags = ns.NEW_NS | ns.NEW_PID | ns.NEW_IPC | ns.NEW_UTS | ns.NEW_NET
     if identity.privileged:
         ns.unshare(flags)

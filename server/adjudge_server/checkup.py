@@ -128,8 +128,10 @@ async def _run_a_program(sandbox: Sandbox) -> Check:
     if result.stdout.strip() != b"42":
         detail = f"{sandbox.name} ran a program wrongly: {result.outcome} {result.detail}"
         return Check(name="sandbox", state="failure", detail=detail, fix="See the warnings above.")
-    state: Literal["ok", "warning"] = "ok" if sandbox.name in ("zygote", "container") else "warning"
-    return Check(name="sandbox", state=state, detail=f"{sandbox.name}: ran a program in {result.wall_ms:.0f} ms")
+    detail = f"{sandbox.name}: ran a program in {result.wall_ms:.0f} ms"
+    if sandbox.name in ("zygote", "container"):
+        return Check(name="sandbox", state="ok", detail=detail)
+    return Check(name="sandbox", state="warning", detail=detail, fix="Allow namespaces: see the warnings above.")
 
 
 async def _languages(sandbox: Sandbox) -> list[Check]:
@@ -143,7 +145,8 @@ async def _languages(sandbox: Sandbox) -> list[Check]:
     for found in await try_out(sandbox, sandbox.jailed.toolchains):
         took = "" if found.first_ms is None else f"; first run {found.first_ms:.0f} ms, again {found.again_ms:.0f} ms"
         state: Literal["ok", "warning"] = "ok" if found.ok else "warning"
-        checks.append(Check(name=f"language: {found.language}", state=state, detail=found.detail + took, fix=found.fix))
+        fix = "" if found.ok else found.fix or "Its toolchain is here, but does not work in a jail."
+        checks.append(Check(name=f"language: {found.language}", state=state, detail=found.detail + took, fix=fix))
     return checks
 
 

@@ -16,7 +16,7 @@ enough for every change)::
     reference, options     of the task that it is sent in as an answer to; by default one that it does not solve
     statuses  of that verdict, if not only `ok`
     harmless  may run on the backend `none`
-    except.BACKEND         { outcomes, stdout, statuses, skip } that differ there, with the `reason`
+    except.BACKEND         { outcomes, stdout, statuses, any_output, skip } that differ there, with the `reason`
 
 A backend that the registry knows is tested without a change here.
 """

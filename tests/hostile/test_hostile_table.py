@@ -24,7 +24,7 @@ def test_rows_can_be_meant(programs: list[Any]) -> None:
         for backend, exception in program.exceptions.items():
             assert backend in LEVELS, (program.id, backend)
             assert exception.get("reason"), f"{program.id}: an exception has a reason"
-            assert set(exception) <= {"outcomes", "stdout", "statuses", "skip", "reason"}, program.id
+            assert set(exception) <= {"outcomes", "stdout", "statuses", "any_output", "skip", "reason"}, program.id
         for outcome in (*program.outcomes, *(o for e in program.exceptions.values() for o in e.get("outcomes", ()))):
             Outcome(outcome)
 

@@ -64,7 +64,7 @@ async def test_unknown_and_missing_languages(sandbox: ZygoteSandbox) -> None:
     with pytest.raises(UnsupportedLanguage, match="there is no language 'klingon'; this host runs python"):
         await one(sandbox, "", language="klingon")
     for language in sandbox.jailed.toolchains.missing():
-        with pytest.raises(UnsupportedLanguage, match="apt-get install"):
+        with pytest.raises(UnsupportedLanguage, match=r"apt-get install|not packaged"):
             await one(sandbox, "", language=language.name)
 
 
@@ -293,8 +293,8 @@ async def test_stops_at_the_first_failure(sandbox: ZygoteSandbox) -> None:
 
 
 async def test_processes_of_a_program_are_limited(sandbox: ZygoteSandbox) -> None:
-    source = "for i in $(seq 100); do sleep 5 & done; wait"
-    result = await one(sandbox, source, limits=Limits(cpu_s=5, wall_s=3, processes=8))
+    source = "for i in $(seq 20); do sleep 0.3 & done; wait"
+    result = await one(sandbox, source, limits=Limits(cpu_s=5, wall_s=20, processes=8))
     assert b"fork" in result.stderr
 
 

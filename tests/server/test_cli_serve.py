@@ -199,7 +199,7 @@ def test_a_port_in_use_is_one_line(tmp_path: Path) -> None:
     [
         (("--host", "192.0.2.1", "--insecure"), "--host"),
         (("--host", "no such host", "--insecure"), "no such host"),
-        (("--port", "0", "--require-isolation", "gvisor-on-mars"), "gvisor-on-mars"),
+        (("--port", "0", "--require-isolation", "jail", "--set", "sandbox.backend=landlock"), "isolates less"),
         (("--port", "0", "--set", "plugins=['no_such_module_of_mine']"), "no_such_module_of_mine"),
     ],
 )

@@ -307,6 +307,8 @@ def test_a_route_to_a_missing_verifier_says_so() -> None:
 def test_languages_travel_with_the_row() -> None:
     row = {"verification_info": {**CASES, "language": "C++"}}
     assert to_task(row, "x").task.options == {"language": "cpp"}
+    row = {"verification_info": {**CASES, "language": "C++17"}}
+    assert to_task(row, "x").task.options == {"language": "c++17"}
 
 
 KEYS = sorted({key for _, row, _, _ in ROWS for key in row} | {"dataset", "response", "reward_info", "metadata"})

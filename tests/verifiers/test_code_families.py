@@ -320,6 +320,16 @@ async def test_a_project_is_built_and_run(sandbox: Sandbox) -> None:
     assert (verdict.status, verdict.reward) == ("ok", 0.0), verdict
 
 
+@pytest.mark.parametrize(("name", "standard"), [("c++17", 201703), ("Cpp20", 202002), ("cpp14", 201402)])
+async def test_the_standard_of_a_language_reaches_its_compiler(sandbox: Sandbox, name: str, standard: int) -> None:
+    if "cpp" not in sandbox.languages():
+        pytest.skip("no cpp here")
+    response = '```cpp\n#include <cstdio>\nint main() { std::printf("%ld\\n", __cplusplus); }\n```'
+    tests = [{"stdin": "", "stdout": f"{standard}\n"}]
+    assert (await judge(sandbox, response, {"language": name, "tests": tests}, wall_s=30)).reward == 1.0
+    assert (await judge(sandbox, response, {"tests": tests}, language=name, wall_s=30)).reward == 1.0
+
+
 @pytest.mark.parametrize("language", ["c", "cpp", "javascript"])
 async def test_other_languages(sandbox: Sandbox, language: str) -> None:
     if language not in sandbox.languages():

@@ -3,7 +3,8 @@
 It has no walls of its own. A program is built in a jail, by a run whose program is the compiler and whose result is an
 archive of what it left; and its runs are runs like any other, in a jail of their own, whose process lays out that
 archive and becomes the program. So a compiler is held by the same walls and limits as what it compiles. What was built
-is kept, by content, and so is the news that something cannot be built.
+is kept, by content, and so is the news that something cannot be built, if that is the source's own doing beyond doubt.
+A compiler that is killed by somebody outside starts again, and a second kill is :class:`SandboxUnavailable`.
 """
 
 from __future__ import annotations
@@ -132,6 +133,8 @@ class Jailed:
             "names": [],
             "fetch": [],
             "collect": True,
+            "executes": recipe.executes,
+            "killed_signs": list(recipe.found.toolchain.compile_killed),
             **_started(recipe, recipe.build, limits, prepared),
         }
         (result,) = await self._answer(
@@ -141,8 +144,32 @@ class Jailed:
             return Built(result.files[""], cpu_ms=result.cpu_ms, wall_ms=result.wall_ms)
         said = (result.stderr.strip() or result.stdout.strip())[: 4 * _MAX_DETAIL].decode("utf-8", "replace")
         stderr = result.stderr or result.stdout
-        lasting = result.outcome is not Outcome.TIME_LIMIT or result.cpu_ms >= limits.cpu_s * 1000
+        lasting = _is_lasting(result, limits)
         return Built(b"", _reason(result, said), stderr, result.cpu_ms, result.wall_ms, lasting)
+
+
+def _is_lasting(result: RunResult, limits: Limits) -> bool:
+    """Would it certainly not compile the next time either? What lacks memory, or crashes, may."""
+    match result.outcome:
+        case Outcome.RAISED:
+            said = (result.stderr[-_SIGN_BYTES:] + result.stdout[-_SIGN_BYTES:]).lower()
+            return not any(sign in said for sign in _SHORTAGES)
+        case Outcome.TIME_LIMIT:
+            return result.cpu_ms >= limits.cpu_s * 1000
+        case Outcome.OUTPUT_LIMIT:
+            return True
+        case Outcome.FINISHED:
+            return result.exit_status == 0
+    return False
+
+
+_SIGN_BYTES = 8000
+_SHORTAGES = (
+    b"cannot allocate memory", b"resource temporarily unavailable", b"insufficient memory", b"memory exhausted",
+    b"out of memory", b"unable to create native thread", b"no space left", b"too many open files", b"killed",
+    b"input/output error", b"internal compiler error",
+)  # fmt: skip
+"""What the host, too, may be short of. They decide about nothing but whether the news is kept."""
 
 
 def _reason(result: RunResult, said: str) -> str:
@@ -151,7 +178,8 @@ def _reason(result: RunResult, said: str) -> str:
         return said or f"the compiler ended with {result.detail}"
     if result.outcome is Outcome.FINISHED:
         return "what the compiler left is too large"
-    return f"the compiler {result.detail}{': ' if said else ''}{said}"
+    was = "was " if result.outcome is Outcome.SIGNALLED else ""
+    return f"the compiler {was}{result.detail}{': ' if said else ''}{said}"
 
 
 def _started(recipe: Recipe, command: tuple[str, ...], limits: Limits, prepared: str = "") -> dict[str, Any]:

@@ -31,7 +31,7 @@ _CLEAR_TICK_S = 0.02
 
 
 class Slots:
-    """Numbers for runners: each stands for users and control groups that nobody else has at the time."""
+    """Numbers for runners: each stands for control groups that nobody else has at the time."""
 
     def __init__(self, groups: cgroups.Groups) -> None:
         self._groups = groups

@@ -219,6 +219,8 @@ class ZygoteSandbox:
                         raise _Lost(f"jail: {frame.header['why']}")
                     case "refused":
                         raise SandboxUnavailable(f"no jail can be made: {frame.header['why']}")
+                    case "killed":
+                        raise SandboxUnavailable(f"{frame.header['why']}, twice")
                     case "overloaded":
                         raise SandboxOverloaded(f"the host is overloaded: {frame.header['why']}, twice")
                 results.append(await _decode_result(frame))
@@ -254,7 +256,7 @@ def check_landlock() -> None:
     version = landlock.abi()
     if not version:
         raise OSError("this kernel has no Landlock, or it is switched off (CONFIG_SECURITY_LANDLOCK, lsm=landlock,...)")
-    identity = Identity.of_slot(0, isolated=False)
+    identity = Identity.of_runner(0, isolated=False)
     if not identity.privileged and identity.uid == 0:
         raise OSError(
             f"programs would run as root, because no other user can read the interpreter ({sys.base_prefix}) or root "

@@ -26,6 +26,7 @@ __all__ = ["Groups", "Slot", "open_groups", "slot"]
 _MOUNT = "/sys/fs/cgroup"
 _PREFIX = "adjudge-"
 _REMOVE_TRIES, _REMOVE_PAUSE_S = 100, 0.02
+_ALMOST = 1 << 20
 _numbers = itertools.count()  # several sandboxes of one process have groups of their own
 
 
@@ -69,7 +70,8 @@ class Slot:
     kind: str
     memory: str
     pids: str
-    cpu: str = ""
+    cpu: str
+    memory_mib: int
 
     def open_procs(self) -> list[int]:
         """Descriptors; a process that writes ``0`` to each of them has moved into the slot."""
@@ -93,17 +95,46 @@ class Slot:
         _, _, count = _look(f"{self.memory}/{name}").partition(b"\noom_kill ")
         return int(count.split()[0]) if count else 0
 
-    def reset_peak(self) -> None:
+    def times_full(self) -> int:
+        """How often this group's own limit was what an allocation failed for, ever. Version 2 counts that."""
         if self.kind == "v1":
-            with contextlib.suppress(OSError):
-                os.pwrite(_kept(f"{self.memory}/memory.max_usage_in_bytes"), b"0", 0)
+            return 0
+        _, _, count = _look(f"{self.memory}/memory.events").partition(b"\noom ")
+        return int(count.split()[0]) if count else 0
 
-    def peak_mib(self) -> float | None:
-        """Most memory used since :meth:`reset_peak`; ``None`` where the kernel cannot say."""
+    def was_full(self, before: int) -> bool:
+        """Has it met its own limit since :meth:`reset_peak`, and :meth:`times_full` gave ``before``?
+
+        The kernel kills processes here, and counts that here, for lack of memory in a group above or of the whole host
+        too.
+        """
+        if self.kind != "v1":
+            return self.times_full() > before
+        name = "memory.memsw.max_usage_in_bytes" if _swaps() else "memory.max_usage_in_bytes"
+        with contextlib.suppress(OSError, ValueError):
+            return int(_look(f"{self.memory}/{name}")) > (self.memory_mib << 20) - _ALMOST
+        return True
+
+    def reset_peak(self) -> int:
+        """Gives what is used now, by nobody: files that earlier runs have read and that the kernel keeps at hand."""
+        if self.kind != "v1":
+            return 0
+        with contextlib.suppress(OSError, ValueError):
+            os.pwrite(_kept(f"{self.memory}/memory.max_usage_in_bytes"), b"0", 0)
+            return int(_look(f"{self.memory}/memory.max_usage_in_bytes"))
+        return 0
+
+    def peak_mib(self, before: int) -> float | None:
+        """Most memory used since :meth:`reset_peak` gave ``before``; ``None`` where the kernel cannot say."""
         if self.kind != "v1":
             return None
-        with contextlib.suppress(OSError, ValueError):
-            return int(_look(f"{self.memory}/memory.max_usage_in_bytes")) / (1 << 20)
+        with contextlib.suppress(OSError, ValueError, KeyError):
+            peak = int(_look(f"{self.memory}/memory.max_usage_in_bytes"))
+            if peak > (self.memory_mib << 20) - _ALMOST:  # such files have made room
+                lines = (line.split() for line in _look(f"{self.memory}/memory.stat").splitlines())
+                stat = {name: int(count) for name, count in lines}
+                before = stat[b"cache"] - stat[b"shmem"]
+            return max(0, peak - before) / (1 << 20)
         return None
 
 
@@ -124,7 +155,7 @@ def slot(config: dict[str, Any], name: str, memory_mib: int, processes: int) -> 
         with contextlib.suppress(OSError):
             _write(f"{memory}/memory.swap.max", "0")
     _write(f"{pids}/pids.max", str(processes))
-    return Slot(config["kind"], memory, pids, folders.get("cpuacct", ""))
+    return Slot(config["kind"], memory, pids, folders.get("cpuacct", ""), memory_mib)
 
 
 def _limit_v1_memory(folder: str, bytes_: str) -> None:
@@ -290,6 +321,12 @@ def _pids(folder: str) -> list[int]:
         return [int(line) for line in _read(f"{folder}/cgroup.procs").split() if line != "0"]
     except OSError:
         return []
+
+
+@functools.cache
+def _swaps() -> bool:
+    """Does this host put memory on disk?"""
+    return len(_read("/proc/swaps").splitlines()) > 1
 
 
 @functools.cache

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 
 from ..base import Limits, Outcome, Program, Sandbox, Script
 from ..errors import SandboxError
-from .toolchains import Toolchains
+from .toolchains import Toolchains, how_to_get
 
 __all__ = ["Finding", "describe", "try_out"]
 
 _ANSWER = b"42"
+_VERSION_CHARS = 60
 _LIMITS = Limits(cpu_s=10, wall_s=60, compile_cpu_s=60)
 
 
@@ -26,7 +27,7 @@ class Finding:
     detail: str
     """The toolchain's version, or what is wrong."""
     fix: str = ""
-    """What to install."""
+    """How to get it."""
     first_ms: float | None = None
     """Building and running the first program, where that was tried."""
     again_ms: float | None = None
@@ -37,11 +38,10 @@ async def describe(toolchains: Toolchains) -> list[Finding]:
     """Every language: its version here, or what to install. Runs version commands and nothing else."""
     found = toolchains.found()
     versions = await asyncio.gather(*(asyncio.to_thread(one.version) for one in found))
-    here = [Finding(one.language.name, True, version) for one, version in zip(found, versions, strict=True)]
-    missing = [
-        Finding(one.name, False, "no toolchain", f"Debian: apt-get install {one.package}")
-        for one in toolchains.missing()
+    here = [
+        Finding(one.language.name, True, version[:_VERSION_CHARS]) for one, version in zip(found, versions, strict=True)
     ]
+    missing = [Finding(one.name, False, "no toolchain", how_to_get(one)) for one in toolchains.missing()]
     return here + missing
 
 

@@ -7,6 +7,8 @@ the byte strings), ``fetch``, and for programs that are started and not loaded `
 
 from __future__ import annotations
 
+import re
+import signal
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,11 +17,14 @@ from ..base import Limits, Outcome
 from ..outcome import MAX_DETAIL, Result, judge_process
 from ..supervisor.execution import Ending, JailBroken
 
-__all__ = ["MAX_ARCHIVE_BYTES", "fetched_files", "judge_exec", "pack_order"]
+__all__ = ["MAX_ARCHIVE_BYTES", "compiler_was_killed", "fetched_files", "judge_exec", "pack_order"]
 
 MAX_ARCHIVE_BYTES = 30 << 20
 """What a compiler may leave: a little less than a runner reads from one process."""
 _SIGN_BYTES = 8000
+_LAST_BYTES = 1 << 16
+_SHELL_KILLED = 128 + signal.SIGKILL
+_JVM_HAS_NO_MEMORY = b"#\n# There is insufficient memory for the Java Runtime Environment to continue."
 
 
 def pack_order(
@@ -76,6 +81,19 @@ def judge_exec(ending: Ending, limits: Limits, memory_signs: Sequence[str]) -> R
         detail = f"needed more than {limits.memory_mib} MiB of memory ({sign})"
         return Result(Outcome.MEMORY_LIMIT, detail, result.exit_status, result.signal)
     return result
+
+
+def compiler_was_killed(ending: Ending, result: Result, killed_signs: Sequence[str]) -> bool:
+    """Was one of the processes below a compiler killed, or refused memory by the host?
+
+    The compiler itself then ends with an ordinary status. ``killed_signs``: expressions for what its stderr looks like,
+    such as no source can bring about; where a shell starts the compiler, its exit status says it.
+    """
+    if result.outcome is not Outcome.RAISED or ending.oom_kills:
+        return False
+    if result.exit_status == _SHELL_KILLED or ending.stdout.startswith(_JVM_HAS_NO_MEMORY):
+        return True
+    return any(re.search(sign.encode(), ending.stderr[-_LAST_BYTES:]) for sign in killed_signs)
 
 
 def _sign(signs: Sequence[str], stderr: bytes) -> str:

@@ -22,6 +22,7 @@ from .toolchains import Found
 __all__ = ["Recipe", "recipe_for"]
 
 _COMPILE_SCRATCH_MIB = 512
+_COMPILE_WALL, _COMPILE_WALL_S = 4.0, 60.0
 _ADDRESS_SLACK_MIB = 1024
 _BUILD_FILE = ".build.sh"
 _MIB = 1 << 20
@@ -40,6 +41,8 @@ class Recipe:
     """Empty: there is nothing to build."""
     run: tuple[str, ...]
     source_bytes: bytes
+    executes: bool
+    """Does building it run code of its own?"""
 
     def key(self, extra: tuple[str, ...] = ()) -> str:
         """Equal for programs that build to the same thing."""
@@ -74,11 +77,14 @@ class Recipe:
         return part.replace("{heap}", str(heap_mib))
 
     def build_limits(self, limits: Limits) -> Limits:
+        """CPU time and memory are what limits a compiler; its wall clock is for one that waits for something."""
         toolchain = self.found.toolchain
+        cpu_s = max(limits.compile_cpu_s, toolchain.compile_cpu_s)
         return Limits(
-            cpu_s=max(limits.compile_cpu_s, toolchain.compile_cpu_s),
+            cpu_s=cpu_s,
             memory_mib=max(limits.memory_mib, toolchain.compile_memory_mib),
             processes=max(limits.processes, toolchain.compile_processes, toolchain.processes),
+            wall_s=_COMPILE_WALL * cpu_s + _COMPILE_WALL_S,
             scratch_mib=max(limits.scratch_mib, _COMPILE_SCRATCH_MIB),
             output_kib=1024,
         )
@@ -129,4 +135,5 @@ def recipe_for(program: Program, found: Found, standard: str) -> Recipe:
     if program.build is not None:
         files[_BUILD_FILE] = (_BUILD_FILE, 0o644, program.build.encode("utf-8", "replace"))
         build = ("/bin/sh", _BUILD_FILE)
-    return Recipe(found, tuple(files.values()), values, (main, *others), build, toolchain.run, source)
+    executes = toolchain.compile_executes or program.build is not None
+    return Recipe(found, tuple(files.values()), values, (main, *others), build, toolchain.run, source, executes)

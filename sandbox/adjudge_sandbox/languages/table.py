@@ -62,6 +62,8 @@ class Toolchain:
     address_space: bool = True
     memory_signs: tuple[str, ...] = ()
     compile_signs: tuple[str, ...] = ()
+    compile_executes: bool = False
+    compile_killed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,7 @@ class Language:
     aliases: tuple[str, ...]
     extensions: tuple[str, ...]
     package: str
-    """What Debian calls it."""
+    """What Debian calls it; empty: it does not have it."""
     hello: str
     """A program that reads a number and prints its double (SQL: prints 42)."""
     toolchains: tuple[Toolchain, ...]
@@ -80,6 +82,7 @@ class Language:
     """Aliases that choose a standard."""
     standard: str = ""
     standard_fallback: str = ""
+    website: str = ""
 
 
 @functools.cache

@@ -22,7 +22,7 @@ from ..kernel.rootfs import Plan
 from . import table
 from .table import Language, Toolchain
 
-__all__ = ["Found", "Toolchains"]
+__all__ = ["Found", "Toolchains", "how_to_get"]
 
 _log = logging.getLogger(__name__)
 
@@ -99,7 +99,7 @@ class Toolchains:
         found = self._found.get(language.name)
         if found is None:
             raise UnsupportedLanguage(
-                f"no toolchain for {language.name} is on this host (Debian: apt-get install {language.package}); "
+                f"no toolchain for {language.name} is on this host ({how_to_get(language)}); "
                 f"it runs {', '.join(self._found)}"
             )
         return found, standard or self._standard(found)
@@ -172,6 +172,13 @@ class Toolchains:
             kind = "folders" if os.path.isdir(path) else "files"
             if not self._shown(path) and path not in self._plan["files"]:
                 (self._plan["folders"] if kind == "folders" else self._plan["files"]).append(path)
+
+
+def how_to_get(language: Language) -> str:
+    """What to do about a missing toolchain."""
+    if language.package:
+        return f"Debian: apt-get install {language.package}"
+    return f"not packaged in Debian 12: {language.website}"
 
 
 def _is_inside(path: str, folder: str) -> bool:

@@ -52,6 +52,9 @@ class Ending:
     stderr_flooded: bool = False
     wall_exceeded: bool = False
     oom_kills: int = 0
+    """By the kernel, because the run met its limit of memory."""
+    host_kills: int = 0
+    """By the kernel, because the host, or a group above, had no memory left."""
     peak_mib: float = 0.0
 
     @property
@@ -128,12 +131,14 @@ class Execution:
         self._jail = jail
         self._group = group
         self._oom_before = group.oom_kills() if group else 0
+        self._full_before = group.times_full() if group else 0
         self._cpu_before_s = group.cpu_s() if group else None
         self._cpu_limit_s = cpu_s
         self._next_count_at = time.monotonic() + _CPU_TICK_S
+        self._used_before = 0
         if group:
             jail.join(group)
-            group.reset_peak()
+            self._used_before = group.reset_peak()
         self._report_socket, theirs = socket.socketpair()
         (out_read, out_write), (err_read, err_write) = _output_pipe(quiet), _output_pipe(quiet)
         stdin_fd = memory_file("stdin", stdin) if ends is None else os.dup(ends[0])
@@ -223,7 +228,8 @@ class Execution:
         if self._parsed and self._parsed[0].header.get("op") == "broken":  # later ones are the program's
             raise JailBroken(str(self._parsed[0].header["why"]))
         kills = self._group.oom_kills() - self._oom_before if self._group else 0
-        peak_mib = self._group.peak_mib() if self._group else None
+        full = bool(kills and self._group and self._group.was_full(self._full_before))
+        peak_mib = self._group.peak_mib(self._used_before) if self._group else None
         counted_s = self._counted_s()
         hidden = counted_s > self.report.cpu_s * _CPU_SLACK + _CPU_SLACK_S
         return Ending(
@@ -235,7 +241,8 @@ class Execution:
             stdout_flooded=self._stdout.flooded,
             stderr_flooded=self._stderr.flooded,
             wall_exceeded=self.wall_exceeded,
-            oom_kills=kills,
+            oom_kills=kills if full else 0,
+            host_kills=0 if full else kills,
             peak_mib=peak_mib if peak_mib is not None else self.report.peak_mib,
         )
 

@@ -15,6 +15,7 @@ CPU time is that of all processes of the run together. The kernel's own limit (R
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import select
 import signal
@@ -36,6 +37,7 @@ _MAX_MESSAGE = 65536
 _ANCILLARY_BYTES = socket.CMSG_SPACE(64)
 _NAMESPACES = ns.NEW_PID | ns.NEW_NS | ns.NEW_IPC | ns.NEW_UTS
 _NEVER_KILLED = b"-1000"
+_FORK_TRIES = 2000
 
 
 def keep(
@@ -150,7 +152,16 @@ class _Keeper:
     def _kill_all(self) -> None:
         """Without a jail: whoever descends from this process, and everybody who is the program's own user."""
         if self._confined is not None and self._identity.privileged and self._identity.uid != NOBODY:
-            _kill_user(self._identity.uid)
+            for _ in range(_FORK_TRIES):
+                with contextlib.suppress(BlockingIOError):
+                    _kill_user(self._identity.uid)
+                    break
+                kill_tree(os.getpid())  # a bomb has used up all the processes that may be here: make room for one
+                with contextlib.suppress(ChildProcessError):
+                    while os.wait4(-1, os.WNOHANG)[0]:
+                        pass
+            else:
+                raise OSError(errno.EAGAIN, "the processes of a program cannot be killed")
         with contextlib.suppress(ChildProcessError):
             while True:
                 kill_tree(os.getpid())
@@ -177,7 +188,10 @@ def sweep(identity: Identity, keepers: set[int], *, confined: bool) -> None:
 
 
 def _kill_user(uid: int) -> None:
-    """Kill all processes of a user at once, which no race of forks escapes, by one that has become that user."""
+    """Kill all processes of a user at once, which no race of forks escapes, by one that has become that user.
+
+    Raises ``BlockingIOError`` where not even that one may be started.
+    """
     pid = ns.plain_fork()
     if pid == 0:
         with contextlib.suppress(OSError):

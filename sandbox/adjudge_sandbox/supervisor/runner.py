@@ -5,8 +5,8 @@ that is given descriptors only (:mod:`adjudge_sandbox.supervisor.jail`). What an
 and passed on as bytes: the runner decodes no value.
 
 What it sends for an answer: ``result`` for each run, then ``done``; or ``lost`` (a process of ours died and nobody here
-killed it: the answer is to be run again), ``refused`` (no jail can be made), or ``overloaded`` (a run waited for a core
-until its wall clock ran out, twice).
+killed it: the answer is to be run again), ``refused`` (no jail can be made), ``overloaded`` (a run waited for a core
+until its wall clock ran out, twice), or ``killed`` (a process was killed by somebody outside, twice).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .. import frames
 from ..base import Limits, Outcome
 from ..kernel import cgroups
 from ..kernel import namespaces as ns
-from ..languages.order import fetched_files, judge_exec, pack_order
+from ..languages.order import compiler_was_killed, fetched_files, judge_exec, pack_order
 from ..outcome import Result, judge_call, judge_script, killed_from_outside
 from ..python.process import pack_program
 from .examination import Place, examiner_limits_of, run_examination
@@ -40,6 +40,10 @@ _OURS = 2
 
 class _Starved(Exception):
     """A run waited for a core until its wall clock ran out, twice."""
+
+
+class _Killed(Exception):
+    """A process was killed that neither we nor a limit killed, and that cannot have killed itself, twice."""
 
 
 def serve_answers(sock: socket.socket, config: dict[str, Any]) -> None:
@@ -67,6 +71,8 @@ def serve_answers(sock: socket.socket, config: dict[str, Any]) -> None:
             outbox.send({"op": "lost", "why": str(error)})
         except _Starved as error:
             outbox.send({"op": "overloaded", "why": str(error)})
+        except _Killed as error:
+            outbox.send({"op": "killed", "why": str(error)})
         except (JailRefused, JailBroken, OSError) as error:
             outbox.send({"op": "refused", "why": str(error)})
         outbox.flush()
@@ -137,9 +143,13 @@ class _Answer:
         lost_s, starved = 0.0, _was_starved(ending)
         if interfered or starved:
             lost_s = ending.report.wall_s
-            result, ending, _ = self._attempt(run, blobs)  # a second time a kill is the program's own doing
+            result, ending, again = self._attempt(run, blobs)  # a second time a kill is the program's own doing
             if starved and _was_starved(ending):
                 raise _Starved(f"a run got {ending.report.cpu_s:.2f} s of CPU time in {ending.report.wall_s:.2f} s")
+            if again and ending.host_kills:
+                raise _Killed("a process was killed because the host has no memory left")
+            if again and run.get("collect") and not run["executes"]:
+                raise _Killed("a compiler was killed by somebody outside")  # who has not run a line of the program
         self._send(result, ending, lost_s)
         return result
 
@@ -159,7 +169,9 @@ class _Answer:
                 else:
                     result = judge_script(ending, self._limits, compiles=compiles)
                 result.more.update(fetched_files(ending))
-                interfered = killed_from_outside(ending, result)
+                interfered = killed_from_outside(ending, result) or (
+                    run.get("collect", False) and compiler_was_killed(ending, result, run["killed_signs"])
+                )
             elif run["kind"] == "call":
                 header = {"function": run["function"], "max_bytes": self._limits.output_kib << 10}
                 request = _file(files, "request", frames.pack(header, blobs))

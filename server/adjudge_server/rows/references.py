@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from adjudge_verifiers.code.literals import parse_json
-from adjudge_verifiers.extract.code import canonical_language
+from adjudge_verifiers.extract.code import canonical_language, spoken_language
 
 from .base import Reading
 from .fields import parsed_list
@@ -24,7 +24,7 @@ def options_for(verifier: str | None, reading: Reading) -> dict[str, Any]:
     """Options that the row itself asks for."""
     language = reading.extra.get("language")
     if verifier == "code" and isinstance(language, str) and canonical_language(language) != "python":
-        return {"language": canonical_language(language)}
+        return {"language": spoken_language(language)}
     return {}
 
 

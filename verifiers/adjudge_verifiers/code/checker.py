@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from adjudge_sandbox.base import Limits, Outcome, Program, RunResult, Sandbox, Script
 
 from ..errors import InvalidTask
-from ..extract.code import canonical_language
+from ..extract.code import canonical_language, spoken_language
 from .parts import Helper, contents
 from .scoring import Found
 
@@ -52,7 +52,7 @@ class Fault:
 
 
 def program_of(helper: Helper) -> Program:
-    return Program(helper.source, canonical_language(helper.language), files=contents(helper.files))
+    return Program(helper.source, spoken_language(helper.language), files=contents(helper.files))
 
 
 def decide(helper: Helper, result: RunResult) -> Found | Fault:

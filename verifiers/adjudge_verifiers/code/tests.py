@@ -19,7 +19,7 @@ from adjudge_sandbox.errors import InvalidProgram, SandboxOverloaded, SandboxUna
 
 from ..base import Call, Context, Example, Extraction, Options, Verifier
 from ..errors import InvalidTask, Overloaded, Unavailable
-from ..extract.code import Pick, canonical_language, find_program
+from ..extract.code import Pick, canonical_language, find_program, spoken_language
 from ..registry import register
 from .asserts import functions_of
 from .checker import HELPER_LIMITS, Checker
@@ -168,7 +168,8 @@ class Code(Verifier[CodeReference, CodeOptions]):
         language = canonical_language(options.language or reference.speaks)
         _check_language(reference, language)
         attempt = _attempt(extraction.text, reference, language)
-        assembled, program = _programs(extraction.text, reference, language, attempt)
+        spoken = language if reference.harness else spoken_language(options.language or reference.language or language)
+        assembled, program = _programs(extraction.text, reference, spoken, attempt)
         if program is None:
             return _no_program(Extraction("none"))
         tests = reference.tests[: options.test_limit]

@@ -23,7 +23,7 @@ from ..base import Extraction
 from .tags import find_tags
 from .thinking import strip_thinking
 
-__all__ = ["Block", "Pick", "blocks", "canonical_language", "find_program", "looks_like_python"]
+__all__ = ["Block", "Pick", "blocks", "canonical_language", "find_program", "looks_like_python", "spoken_language"]
 
 Pick = Literal["last_tagged", "last", "first", "join"]
 """Which fenced block is the program: the last one in the right language, else the last one; the last one whatever it
@@ -88,6 +88,12 @@ def canonical_language(name: str) -> str:
     """``Python3`` -> ``python``; a name that is not known is lower-cased."""
     lowered = name.strip().lower()
     return _by_tag().get(lowered, lowered)
+
+
+def spoken_language(name: str) -> str:
+    """As :func:`canonical_language`, but a name that chooses a standard (``c++17``) is kept: the compiler is told."""
+    known = table.find(name)
+    return name.strip().lower() if known is not None and known[1] else canonical_language(name)
 
 
 @dataclass(slots=True)

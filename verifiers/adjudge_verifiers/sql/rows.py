@@ -68,7 +68,18 @@ def _agree(gold: Sequence[Row], got: Sequence[Row], rule: Rule, tolerance: float
     else:
         left = [row for key, count in (wanted[1] - found[1]).items() for row in [wanted[0][key]] * count]
         right = [row for key, count in (found[1] - wanted[1]).items() for row in [found[0][key]] * count]
-    return not (left or right) or (tolerance > 0 and _all_close(left, right, tolerance))
+    if not (left or right):
+        return True
+    if tolerance <= 0:
+        return False
+    if rule == "set" and len(left) * len(got) + len(right) * len(gold) <= _GREEDY_ROWS**2:
+        return _covered(left, got, tolerance) and _covered(right, gold, tolerance)
+    return _all_close(left, right, tolerance)
+
+
+def _covered(rows: list[Row], others: Sequence[Row], tolerance: float) -> bool:
+    """Is each of the rows close to one of the others? In a set, rows that differ by less than the tolerance are one."""
+    return all(any(_same_row(row, other, tolerance) for other in others) for row in rows)
 
 
 def _keyed(rows: Sequence[Row]) -> tuple[dict[str, Row], Counter[str]]:
