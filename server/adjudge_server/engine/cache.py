@@ -118,8 +118,9 @@ M = TypeVar("M", bound=BaseModel)
 def fresh(model: M) -> M:
     """A copy that shares nothing that could be changed. Several times as fast as a deep copy of the general kind."""
     copy = model.model_copy()
-    for name, value in copy.__dict__.items():
-        copy.__dict__[name] = _fresh(value)
+    values = vars(copy)
+    for name, value in values.items():
+        values[name] = _fresh(value)
     return copy
 
 
