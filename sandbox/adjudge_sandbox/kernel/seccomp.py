@@ -22,6 +22,7 @@ __all__ = ["build", "install"]
 
 _LOAD, _JUMP, _JUMP_EQUAL, _JUMP_AT_LEAST, _JUMP_SET, _RETURN = 0x20, 0x05, 0x15, 0x35, 0x45, 0x06
 _NUMBER, _ARCHITECTURE = 0, 4  # offsets in struct seccomp_data
+_CLONE_PARENT = 0x8000
 _FIRST_ARGUMENT, _SECOND_ARGUMENT = 16, 24  # their low halves
 _ALLOW, _KILL = 0x7FFF0000, 0x80000000
 _DENY, _UNKNOWN = 0x00050000 | errno.EPERM, 0x00050000 | errno.ENOSYS
@@ -125,6 +126,22 @@ _DENIED_ALONE: dict[str, tuple[int | None, int | None]] = {
     "inotify_init": (253, None),
     "inotify_init1": (294, 26),
 }
+# What would outlive the processes of a test in a jail that is used for the next one too. Other things are counted as
+# files there, or end with whoever holds them.
+_DENIED_BESIDE_A_STEM = {name: _DENIED_ALONE[name] for name in ("shmget", "semget", "msgget", "mq_open")}
+# Calls by which a test could leave its mark on the process that the next test is forked from, which has its user: the
+# number of the process is the first argument, or the second after a kind of which 0 (or, for ioprio_set, 1) stands for
+# a process.
+_ON_A_PROCESS: dict[str, tuple[int | None, int | None]] = {
+    "prlimit64": (302, 261),
+    "sched_setparam": (142, 118),
+    "sched_setscheduler": (144, 119),
+    "sched_setattr": (314, 274),
+}
+_ON_A_KIND: dict[str, tuple[int, tuple[int | None, int | None]]] = {
+    "setpriority": (0, (141, 140)),
+    "ioprio_set": (1, (251, 30)),
+}
 # What the owner of files and processes may do, and a program that runs as the very user of the server must not:
 # attributes of files, and the scheduling of other processes.
 _DENIED_TO_SAME_USER: dict[str, tuple[int | None, int | None]] = {
@@ -154,10 +171,11 @@ _PRLIMIT = {"x86_64": 302, "aarch64": 261}
 
 
 @functools.cache
-def build(*, alone: bool = False, same_user: bool = False) -> bytes:
+def build(*, alone: bool = False, same_user: bool = False, stem: int = 0) -> bytes:
     """The filter for this machine. Raises ``OSError`` on an architecture without a table.
 
-    ``alone``: no namespace stands behind it. ``same_user``: nor does another user.
+    ``alone``: no namespace stands behind it. ``same_user``: nor does another user. ``stem``: the number of a process in
+    the jail that several tests are forked from.
 
     A search tree over the numbers of the calls: every call of the program goes through it, and so does every number of
     the kernel's table when the filter is installed (the kernel works out which calls are always allowed).
@@ -168,12 +186,20 @@ def build(*, alone: bool = False, same_user: bool = False) -> bytes:
     column = list(_AUDIT_ARCHITECTURE).index(machine)
     verdicts = {number: _DENIED_LEAF for names in _DENIED.values() if (number := names[column]) is not None}
     # clone3 passes its flags in memory, where no filter can see them: without it the C library falls back to clone
-    verdicts |= {_CLONE3: _UNKNOWN_LEAF, _CLONE[machine]: _CLONE_LEAF, _SOCKET[machine]: _SOCKET_LEAF}
+    clone = _clone_leaf(_NEW_NAMESPACES if stem else _NEW_NAMESPACES | _CLONE_PARENT)
+    verdicts |= {_CLONE3: _UNKNOWN_LEAF, _CLONE[machine]: clone, _SOCKET[machine]: _SOCKET_LEAF}
     verdicts[_FCNTL[machine]] = _FCNTL_LEAF
     more = (_DENIED_ALONE if alone else {}) | (_DENIED_TO_SAME_USER if same_user else {})
+    more |= _DENIED_BESIDE_A_STEM if stem else {}
     verdicts |= {number: _DENIED_LEAF for names in more.values() if (number := names[column]) is not None}
     if same_user:
         verdicts[_PRLIMIT[machine]] = _OWN_PROCESS_LEAF
+    if stem:
+        spare = _not_on(stem)
+        verdicts |= {number: spare for names in _ON_A_PROCESS.values() if (number := names[column]) is not None}
+        for kind, names in _ON_A_KIND.values():
+            if (number := names[column]) is not None:
+                verdicts[number] = _not_on(stem, kind)
     program = [
         _instruction(_LOAD, _ARCHITECTURE),
         _instruction(_JUMP_EQUAL, _AUDIT_ARCHITECTURE[machine], 1, 0),
@@ -202,12 +228,38 @@ def _tree(ordered: list[tuple[int, tuple[bytes, ...]]]) -> list[bytes]:
 _FARTHEST_JUMP = 255
 _DENIED_LEAF: tuple[bytes, ...] = (_instruction(_RETURN, _DENY),)
 _UNKNOWN_LEAF = (_instruction(_RETURN, _UNKNOWN),)
-_CLONE_LEAF = (
-    _instruction(_LOAD, _FIRST_ARGUMENT),
-    _instruction(_JUMP_SET, _NEW_NAMESPACES, 0, 1),
-    _instruction(_RETURN, _DENY),
-    _instruction(_RETURN, _ALLOW),
-)
+
+
+def _clone_leaf(flags: int) -> tuple[bytes, ...]:
+    """Without these flags. A sibling (``CLONE_PARENT``) of the program would be the keeper's child."""
+    return (
+        _instruction(_LOAD, _FIRST_ARGUMENT),
+        _instruction(_JUMP_SET, flags, 0, 1),
+        _instruction(_RETURN, _DENY),
+        _instruction(_RETURN, _ALLOW),
+    )
+
+
+def _not_on(pid: int, kind: int | None = None) -> tuple[bytes, ...]:
+    """Not where the first argument is ``pid``; or, with ``kind``: only where the first is ``kind`` and the second is
+    not ``pid``."""
+    if kind is None:
+        return (
+            _instruction(_LOAD, _FIRST_ARGUMENT),
+            _instruction(_JUMP_EQUAL, pid, 0, 1),
+            _instruction(_RETURN, _DENY),
+            _instruction(_RETURN, _ALLOW),
+        )
+    return (
+        _instruction(_LOAD, _FIRST_ARGUMENT),
+        _instruction(_JUMP_EQUAL, kind, 0, 2),
+        _instruction(_LOAD, _SECOND_ARGUMENT),
+        _instruction(_JUMP_EQUAL, pid, 0, 1),
+        _instruction(_RETURN, _DENY),
+        _instruction(_RETURN, _ALLOW),
+    )
+
+
 _SOCKET_LEAF = (
     _instruction(_LOAD, _FIRST_ARGUMENT),
     _instruction(_JUMP_EQUAL, _AF_UNIX, 3, 0),

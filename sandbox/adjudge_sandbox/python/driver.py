@@ -1,9 +1,9 @@
 """What a run's process does with the program: the part of our code that runs beside it, and so decides nothing.
 
-Roles: ``script`` runs it as ``__main__``; ``call`` calls one function and sends the value; ``serve`` answers the calls
-of an examiner; ``examine`` is the examiner itself, in a jail of its own; ``exec`` starts a program that is not Python
-(:mod:`adjudge_sandbox.languages.launch`). Everything the driver needs is imported before
-the jail is made, because the jail does not hold this package.
+Roles: ``script`` runs it as ``__main__``; ``stem`` does that in a fork for each test; ``call`` calls one function and
+sends the value; ``serve`` answers the calls of an examiner; ``examine`` is the examiner itself, in a jail of its own;
+``exec`` starts a program that is not Python (:mod:`adjudge_sandbox.languages.launch`). Everything the driver needs is
+imported before the jail is made, because the jail does not hold this package.
 """
 
 from __future__ import annotations
@@ -19,9 +19,11 @@ import types
 from typing import Any, NoReturn
 
 from .. import frames
+from ..kernel import namespaces as ns
 from ..languages.launch import launch, supervise
 from .call import call
-from .process import ARCHIVE_AT, PROGRAM_FD, REPORT_FD, allow_for_our_frames, lay_files, load, settle_in
+from .process import ARCHIVE_AT, PROGRAM_FD, REPORT_FD, Packed, allow_for_our_frames, lay_files, load, settle_in
+from .stem import grow
 
 __all__ = ["drive"]
 
@@ -33,8 +35,16 @@ def drive(request: dict[str, Any], scratch: str, extra_fds: list[int]) -> NoRetu
     try:
         if role == "exec":
             launch(report, scratch, PROGRAM_FD, ARCHIVE_AT, extra_fds[0])
-        settle_in(scratch)
-        if role == "script":
+        settle_in(scratch, seeds=role != "stem")
+        if role == "stem":
+            ns.set_dumpable(False)
+            program = Packed.read(scratch)
+            code = program.compile(report)
+            names = _prepare_main(program.file, [])
+            report.detach()
+            grow(program, scratch, extra_fds[0])
+            _run_main(code, names)
+        elif role == "script":
             _script(report, scratch, extra_fds)
         elif role == "call":
             call(report, load(report, scratch), extra_fds[0])
@@ -59,16 +69,26 @@ def _script(report: socket.socket, scratch: str, extra_fds: list[int]) -> NoRetu
     if extra_fds:
         args = _follow_order(report, scratch, frames.receive_file(extra_fds[0]))
     report.close()
+    names = _prepare_main(loaded.file, args)
+    _run_main(loaded.code, names)
+
+
+def _prepare_main(file: str, args: list[str]) -> dict[str, Any]:
+    """Make ``__main__`` what it is to be; gives its names."""
     module = types.ModuleType("__main__")
-    module.__dict__.update(__file__=loaded.file, __builtins__=sys.modules["builtins"], __cached__=None)
+    module.__dict__.update(__file__=file, __builtins__=sys.modules["builtins"], __cached__=None)
     module.__spec__ = None
     sys.modules["__main__"] = module
-    sys.argv[:] = [loaded.file, *args]
-    sys.orig_argv[:] = [sys.executable, loaded.file, *args]
-    allow_for_our_frames()
+    sys.argv[:] = [file, *args]
+    sys.orig_argv[:] = [sys.executable, file, *args]
+    allow_for_our_frames()  # as many as there will be in _run_main
+    return module.__dict__
+
+
+def _run_main(code: types.CodeType, names: dict[str, Any]) -> NoReturn:
     status = 0
     try:
-        exec(loaded.code, module.__dict__)  # noqa: S102 - in the jail
+        exec(code, names)  # noqa: S102 - in the jail
     except SystemExit as stop:
         status = _exit_status(stop)
     except BaseException as error:  # noqa: BLE001 - as the interpreter does

@@ -26,17 +26,21 @@ from ..languages import archive
 
 __all__ = [
     "ARCHIVE_AT",
+    "FILE_NAME",
     "PROGRAM_FD",
     "REPORT_FD",
     "Loaded",
+    "Packed",
     "allow_for_our_frames",
     "flush",
+    "is_alone",
     "lay_files",
     "load",
     "module_of",
     "module_of_test",
     "pack_program",
     "pack_source",
+    "reseed",
     "settle_ahead",
     "settle_in",
 ]
@@ -57,6 +61,11 @@ def pack_source(source: bytes, files: Mapping[str, bytes]) -> bytes:
     if not files:
         return _ALONE + source
     return _WITH_FILES + frames.pack({"files": list(files)}, [source, *files.values()])
+
+
+def is_alone(packed: bytes) -> bool:
+    """Is it one source, without files beside it?"""
+    return packed.startswith(_ALONE)
 
 
 def pack_program(packed: bytes, code: bytes) -> bytes:
@@ -88,8 +97,8 @@ def settle_ahead(scratch: str) -> None:
     _Settled.streams = _make_streams_ahead()
 
 
-def settle_in(scratch: str) -> None:
-    """Make this process look like a fresh interpreter in ``scratch``."""
+def settle_in(scratch: str, *, seeds: bool = True) -> None:
+    """Make this process look like a fresh interpreter in ``scratch``; ``seeds``: with random numbers of its own."""
     os.chdir(scratch)
     if scratch != _Settled.scratch:
         _settle_folder(scratch)
@@ -99,10 +108,16 @@ def settle_in(scratch: str) -> None:
     except OSError:  # not a file: the streams made ahead believe that they can seek
         sys.stdin, sys.stdout, sys.stderr = _make_streams()
     sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr  # type: ignore[misc]
+    if seeds:
+        reseed()
+    gc.enable()
+
+
+def reseed() -> None:
+    """No two processes draw the same random numbers."""
     random.seed()
     if (numpy := sys.modules.get("numpy")) is not None:
         numpy.random.seed()
-    gc.enable()
 
 
 def _settle_folder(scratch: str) -> None:
@@ -145,24 +160,53 @@ def _is_library(path: str) -> bool:
     return any(path.startswith(prefix.rstrip("/") + "/") for prefix in (sys.prefix, sys.base_prefix))
 
 
+class Packed:
+    """What lies in the program descriptor."""
+
+    def __init__(self, packed: bytes, code: bytes, scratch: str) -> None:
+        self._source, self._names, self._files = _unpack_source(packed)
+        self._marshalled = code
+        self.file = os.path.join(scratch, FILE_NAME)
+        self.code: types.CodeType | None = None
+
+    @classmethod
+    def read(cls, scratch: str) -> Packed:
+        """It, and close the descriptor."""
+        text = os.pread(PROGRAM_FD, os.fstat(PROGRAM_FD).st_size, 0)
+        os.close(PROGRAM_FD)
+        length = _LENGTH.unpack_from(text)[0]
+        return cls(text[ARCHIVE_AT : ARCHIVE_AT + length], text[ARCHIVE_AT + length :], scratch)
+
+    def lay(self, scratch: str) -> None:
+        """Its source, for tracebacks and ``inspect``, and the files beside it."""
+        fd = os.open(self.file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
+        rest = memoryview(self._source)
+        while rest:
+            rest = rest[os.write(fd, rest) :]
+        os.close(fd)
+        if self._files:
+            lay_files(self._names, self._files, scratch)
+
+    def compile(self, report: socket.socket) -> types.CodeType:
+        """Ends the process, after telling why, if that is not possible."""
+        self.code = _compile(report, self._source, self.file)
+        return self.code
+
+    def loaded(self, report: socket.socket) -> Loaded:
+        """With its code object, which is sent up if it did not come along."""
+        if self.code is None and self._marshalled:
+            self.code = marshal.loads(self._marshalled)
+        elif self.code is None:
+            frames.send(report, {"op": "code"}, [marshal.dumps(self.compile(report))])
+        assert self.code is not None
+        return Loaded(self.code, self.file)
+
+
 def load(report: socket.socket, scratch: str) -> Loaded:
-    """The compiled program; its source also lies in ``scratch``, for tracebacks and ``inspect``."""
-    file = os.path.join(scratch, FILE_NAME)
-    size = os.fstat(PROGRAM_FD).st_size
-    text = os.pread(PROGRAM_FD, size, 0)
-    os.close(PROGRAM_FD)
-    length = _LENGTH.unpack_from(text)[0]
-    packed, code = text[ARCHIVE_AT : ARCHIVE_AT + length], text[ARCHIVE_AT + length :]
-    source, names, files = _unpack_source(packed)
-    with open(file, "wb") as copy:
-        copy.write(source)
-    if files:
-        lay_files(names, files, scratch)
-    if code:
-        return Loaded(marshal.loads(code), file)
-    compiled = _compile(report, source, file)
-    frames.send(report, {"op": "code"}, [marshal.dumps(compiled)])
-    return Loaded(compiled, file)
+    """The compiled program; its source also lies in ``scratch``."""
+    program = Packed.read(scratch)
+    program.lay(scratch)
+    return program.loaded(report)
 
 
 def _unpack_source(packed: bytes) -> tuple[bytes, list[str], list[bytes]]:

@@ -23,9 +23,10 @@ from ..python import driver
 if TYPE_CHECKING:
     from .jail import Identity, JailSpec
 
-__all__ = ["enter", "limit_ahead", "make_scratch", "remove_scratch"]
+__all__ = ["enter", "limit_ahead", "make_scratch", "owner_inside", "remove_scratch"]
 
 from ..python.process import REPORT_FD
+from .stem import STEM_PID
 
 _NOBODY = 65534
 _STACK_BYTES = 112 << 20  # an interpreter started with the usual 8 MiB has room for 128 MiB
@@ -44,14 +45,15 @@ def enter(request: dict[str, Any], fds: Sequence[int], spec: JailSpec, scratch: 
         if spec.plan is not None:
             ns.setns(first_fd, ns.NEW_NS | ns.NEW_IPC | ns.NEW_UTS)
             rootfs.mount_proc()
-            rootfs.mount_scratch(spec.scratch_mib, *_inside(spec))
+            rootfs.mount_scratch(spec.scratch_mib, *owner_inside(spec))
         if spec.grouped and spec.identity.privileged:
             _be_first_to_go()
         _place(fds)
         report = REPORT_FD
         os.setsid()
-        _limit(spec, address_space=request["role"] != "exec")  # of other runtimes the launcher knows more
-        _become_nobody(spec, scratch)
+        stem = request["role"] == "stem"
+        _limit(spec, address_space=request["role"] != "exec", stem=stem)  # of other runtimes the launcher knows more
+        _become_nobody(spec, scratch, stem=stem)
         os.write(REPORT_FD, _READY)
     except BaseException as error:  # noqa: BLE001 - nothing has run yet: the cell is broken, and the runner must know
         with contextlib.suppress(OSError):
@@ -67,7 +69,7 @@ def _be_first_to_go() -> None:
     os.close(fd)
 
 
-def _inside(spec: JailSpec) -> tuple[int, int]:
+def owner_inside(spec: JailSpec) -> tuple[int, int]:
     """Owner of /tmp as numbered in the user namespace of the keeper."""
     return (spec.identity.uid, spec.identity.gid) if spec.identity.privileged else (_NOBODY, _NOBODY)
 
@@ -87,13 +89,13 @@ def limit_ahead() -> None:
         _set_limit(kind, value)
 
 
-def _limit(spec: JailSpec, *, address_space: bool) -> None:
+def _limit(spec: JailSpec, *, address_space: bool, stem: bool) -> None:
     """``address_space``: where no control group limits memory, limit the size of each process."""
     _set_limit(resource.RLIMIT_CPU, math.ceil(spec.cpu_s) + 1)
     _set_limit(resource.RLIMIT_FSIZE, spec.scratch_mib << 20)
     if not spec.grouped:
         others = 0 if spec.plan is not None else _count_processes(spec.identity.uid)
-        _set_limit(resource.RLIMIT_NPROC, spec.processes + others)
+        _set_limit(resource.RLIMIT_NPROC, spec.processes + others + stem)
         if address_space:
             _set_limit(resource.RLIMIT_AS, (spec.memory_mib + _ADDRESS_SLACK_MIB) << 20)
 
@@ -113,7 +115,7 @@ _SAME_FOR_ALL = (
 )
 
 
-def _become_nobody(spec: JailSpec, scratch: str) -> None:
+def _become_nobody(spec: JailSpec, scratch: str, *, stem: bool) -> None:
     identity = spec.identity
     if identity.privileged:
         os.setgroups([])
@@ -135,7 +137,7 @@ def _become_nobody(spec: JailSpec, scratch: str) -> None:
         ns.set_dumpable(True)
     ns.drop_capabilities()
     ns.forbid_new_privileges()
-    seccomp.install(seccomp.build())
+    seccomp.install(seccomp.build(stem=STEM_PID if stem else 0))
 
 
 def make_scratch(identity: Identity) -> str:

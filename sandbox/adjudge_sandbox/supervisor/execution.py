@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from .. import frames
 from ..kernel.cgroups import Slot
 from .jail import Identity, Jail, JailLost, Report
+from .messages import LAST, RUN, TEST
 
 __all__ = ["Ending", "Execution", "JailBroken", "memory_file", "wait_for"]
 
@@ -123,10 +124,12 @@ class Execution:
         cpu_s: float,
         quiet: bool = False,
         ends: tuple[int, int] | None = None,
+        kind: int = RUN,
     ) -> None:
         """Start it. All descriptors are copied and remain the caller's.
 
         ``quiet``: drop its output. ``ends``: its stdin and stdout, which lead elsewhere and are not read here.
+        ``kind``: how (:mod:`adjudge_sandbox.supervisor.messages`); a further test by a stem has no report.
         """
         self._jail = jail
         self._group = group
@@ -139,7 +142,7 @@ class Execution:
         if group:
             jail.join(group)
             self._used_before = group.reset_peak()
-        self._report_socket, theirs = socket.socketpair()
+        reports = None if kind in (TEST, LAST) else socket.socketpair()
         (out_read, out_write), (err_read, err_write) = _output_pipe(quiet), _output_pipe(quiet)
         stdin_fd = memory_file("stdin", stdin) if ends is None else os.dup(ends[0])
         if ends is not None:
@@ -149,16 +152,21 @@ class Execution:
                 os.fchown(fd, identity.uid, identity.gid)  # so that /dev/stdout can be opened
         try:
             request = {"role": role, "max_bytes": output_bytes}
-            jail.request(request, [stdin_fd, out_write, err_write, theirs.fileno(), program_fd, *extra_fds])
+            more = [reports[1].fileno(), program_fd, *extra_fds] if reports is not None else []
+            jail.request(request, [stdin_fd, out_write, err_write, *more], kind)
         finally:
             for fd in (stdin_fd, out_write, err_write):
                 os.close(fd)
-            theirs.close()
+            if reports is not None:
+                reports[1].close()
         self._stdout = _Stream(out_read, output_bytes)
         self._stderr = _Stream(err_read, output_bytes)
-        self._report = _Stream(self._report_socket.fileno(), output_bytes + _REPORT_SLACK_BYTES)
+        self._report_socket = reports[0] if reports is not None else None
+        report_fd = self._report_socket.fileno() if self._report_socket is not None else -1
+        self._report = _Stream(report_fd, output_bytes + _REPORT_SLACK_BYTES, open=report_fd >= 0)
         for stream in (self._stdout, self._stderr, self._report):
-            os.set_blocking(stream.fd, False)
+            if stream.open:
+                os.set_blocking(stream.fd, False)
         self._parsed: list[frames.Frame] = []
         self._buffer = bytearray()
         self.garbage = ""
@@ -249,7 +257,8 @@ class Execution:
     def close(self) -> None:
         os.close(self._stdout.fd)
         os.close(self._stderr.fd)
-        self._report_socket.close()
+        if self._report_socket is not None:
+            self._report_socket.close()
 
     def _parse(self) -> None:
         if self.garbage or not self._report.parts:

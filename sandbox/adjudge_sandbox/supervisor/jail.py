@@ -5,7 +5,7 @@
     server ── zygote (warm, in the root of all jails; never sees a payload)
        │        └ keeper (one for each place where a program runs at a time; first process of a pid namespace)
        │             ├ first process of a jail (user, pid, mount, ipc and uts namespaces of one run)
-       │             └ the run's process: fork, cell.enter, the program
+       │             └ the run's process: fork, cell.enter, the program; or a stem, and the tests forked from it
        └─ nursery ── runner (one answer at a time) ── a socket to each of its keepers
 
 A runner asks the zygote for a keeper, and the keeper for runs, over one socket: each request names a role and carries
@@ -29,7 +29,7 @@ from typing import Any
 from ..kernel import namespaces as ns
 from ..kernel import rootfs
 from ..kernel.cgroups import Slot
-from .messages import JOIN, KILL, Report, pack_run, unpack_answer
+from .messages import END, JOIN, KILL, RUN, Report, pack_run, unpack_answer
 
 __all__ = ["NOBODY", "Identity", "Jail", "JailLost", "JailRefused", "JailSpec", "Report", "connect"]
 
@@ -170,11 +170,16 @@ class _Keeper:
 
 
 class Jail:
-    """The runner's side of the jails of one answer: a keeper, with limits. Each run gets a new jail."""
+    """The runner's side of the jails of one answer: a keeper, with limits.
+
+    Each run gets a new jail, but for tests that are forked from one stem (:mod:`adjudge_sandbox.supervisor.stem`).
+    """
 
     def __init__(self, spec: JailSpec) -> None:
         """Raises :class:`JailRefused`, :class:`JailLost`."""
         self._limits = spec.limits()
+        self.has_stem = False
+        """Can a further test be forked in the last run's jail?"""
         self._keeper = _take_keeper(spec)
         self._running = False
 
@@ -194,10 +199,11 @@ class Jail:
                 os.close(fd)
         self._keeper.group = group
 
-    def request(self, request: dict[str, Any], fds: list[int]) -> None:
+    def request(self, request: dict[str, Any], fds: list[int], kind: int = RUN) -> None:
         """Start a run, with copies of ``fds``. Raises :class:`JailLost`."""
         self._running = True
-        self._send(pack_run(self._limits, request), fds)
+        self.has_stem = False
+        self._send(pack_run(self._limits, request, kind), fds)
 
     def ask_to_kill(self) -> None:
         """End the run that is going on; its report follows."""
@@ -215,10 +221,14 @@ class Jail:
         if report is None:
             raise JailRefused(refused) if refused else JailLost(lost)
         self._running = False
+        self.has_stem = report.stem
         return report
 
     def close(self) -> None:
         """Let the keeper serve others; or, if a run is going on, kill it and everything in its jail."""
+        if self.has_stem and not self._running:
+            with contextlib.suppress(JailLost):
+                self._send(bytes([END]), [])
         if self._running:
             self._keeper.kill()
         else:

@@ -6,7 +6,8 @@ children, and nothing else: no source, no input, no output passes through it.
 
 A jail begins with a first process that does nothing (:func:`adjudge_sandbox.kernel.namespaces.clone_paused`); the run's
 process is forked into its pid namespace and enters the others by itself. When that has ended, the first process is
-killed, and the kernel kills everything else in the jail, before the report goes out if there is anything else.
+killed, and the kernel kills everything else in the jail, before the report goes out if there is anything else. Tests
+of one answer may share a jail, one after another: see :mod:`adjudge_sandbox.supervisor.stem`.
 
 CPU time is that of all processes of the run together. The kernel's own limit (RLIMIT_CPU, set in
 :mod:`adjudge_sandbox.supervisor.cell`) stands behind it, one second above.
@@ -28,7 +29,24 @@ from ..kernel import namespaces as ns
 from ..kernel import rootfs
 from . import cell
 from .jail import NOBODY, Identity, JailSpec
-from .messages import JOIN, RUN, pack_loss, pack_refusal, pack_report, quiet_ms, unpack_fds, unpack_run
+from .messages import (
+    END,
+    JOIN,
+    LAST,
+    RUN,
+    STEM,
+    TEST,
+    Report,
+    mark_alive,
+    pack_loss,
+    pack_refusal,
+    pack_report,
+    pack_watched,
+    quiet_ms,
+    unpack_fds,
+    unpack_run,
+)
+from .stem import Stem
 from .watch import Watch, has_no_children, is_exiting, kill_tree
 
 __all__ = ["keep", "sweep"]
@@ -38,6 +56,9 @@ _ANCILLARY_BYTES = socket.CMSG_SPACE(64)
 _NAMESPACES = ns.NEW_PID | ns.NEW_NS | ns.NEW_IPC | ns.NEW_UTS
 _NEVER_KILLED = b"-1000"
 _FORK_TRIES = 2000
+_SCRATCH = "/tmp"
+_FORK_WAIT_MS = 2000.0
+_ALL_KINDS = 0x40000000  # __WALL: children that do not end with SIGCHLD too
 
 
 def keep(
@@ -81,6 +102,12 @@ class _Keeper:
         """Pid of the first process of the present jail; 0 if there is none, or no isolation."""
         self._first_fd = -1
         self._own_fd = os.pidfd_open(os.getpid())
+        self._own_mounts_fd = os.open("/proc/self/ns/mnt", os.O_RDONLY) if plan is not None else -1
+        self._last_message = b""
+        self._last_read: tuple[JailSpec, dict[str, Any]]
+        """What it says: the requests of most runs are alike."""
+        self._stem: Stem | None = None
+        """Of the present jail, if it is kept for a further test."""
         self._poll = select.poll()
         self._poll.register(control.fileno(), select.POLLIN)
 
@@ -90,8 +117,13 @@ class _Keeper:
             if not message:
                 self._end()
             fds = unpack_fds(ancillary[0][2]) if ancillary else ()
-            if message[0] == RUN:
+            if message[0] in (TEST, LAST):
+                self._test(message, fds)
+            elif message[0] in (RUN, STEM):
+                self._end_stem()
                 self._run(message, fds)
+            elif message[0] == END:
+                self._end_stem()
             elif message[0] == JOIN:
                 _join(fds)
                 for fd in fds:
@@ -100,19 +132,40 @@ class _Keeper:
 
     def _run(self, message: bytes, fds: tuple[int, ...]) -> None:
         started = time.monotonic()
-        scratch = "/tmp" if self._plan is not None else cell.make_scratch(self._identity)
+        scratch = _SCRATCH if self._plan is not None else cell.make_scratch(self._identity)
         if self._plan is not None:
             self._first = ns.clone_paused(_NAMESPACES)
             self._first_fd = os.pidfd_open(self._first)
             ns.setns(self._first_fd, ns.NEW_PID)  # for children, until it is taken back
+        spec, request = self._read(message)
+        stem = Stem(self._control, cell.owner_inside(spec)) if message[0] == STEM else None
         pid = ns.plain_fork()
         if pid == 0:
-            spec, request = self._read(message)
-            cell.enter(request, fds, spec, scratch, self._first_fd)
+            more = (stem.theirs.fileno(),) if stem is not None else ()
+            cell.enter(request, (*fds, *more), spec, scratch, self._first_fd)
         if self._plan is not None:
             ns.setns(self._own_fd, ns.NEW_PID)
         for fd in fds:
             os.close(fd)
+        if stem is not None:
+            stem.forked(pid)
+            self._watch_first_test(stem, message, started)
+            return
+        status, report = self._watch(message, pid, started, scratch, {self._first})
+        if self._plan is None:
+            self._kill_all()
+            cell.remove_scratch(scratch)
+            self._control.send(report)
+        else:
+            self._report(status, report)
+
+    def _watch(
+        self, message: bytes, pid: int, started: float, scratch: str, ours: set[int], before_s: float = 0.0
+    ) -> tuple[int, bytes]:
+        """Until the run's process has ended: its status and report.
+
+        ``ours``: others in the jail. ``before_s``: CPU seconds of this process that are not the run's.
+        """
         pidfd = os.pidfd_open(pid)
         self._poll.register(pidfd, select.POLLIN)
         over = self._poll.poll(quiet_ms(message, measured=self._confined is not None)) == [(pidfd, select.POLLIN)]
@@ -120,19 +173,78 @@ class _Keeper:
         os.close(pidfd)
         if over:
             _, status, usage = os.wait4(pid, 0)
-            report = pack_report(status, usage, started)
-        else:
-            spec, _ = self._read(message)
-            watch = Watch(self._control, spec, pid, self._first, started, scratch)
+            return status, pack_report(status, usage, started, before_s)
+        spec, _ = self._read(message)
+        watch = Watch(self._control, spec, pid, ours, started, scratch, before_s=before_s)
+        if not watch.wait():
+            self._end()
+        return watch.status, watch.report()
+
+    def _watch_first_test(self, stem: Stem, message: bytes, started: float) -> None:
+        """Until then the stem itself is held to the limits: it compiles."""
+        pid = stem.next_test(quiet_ms(message))
+        if pid is None:
+            watch = Watch(self._control, self._read(message)[0], stem.pid, {self._first}, started, _SCRATCH, stem)
             if not watch.wait():
                 self._end()
-            status, report = watch.status, watch.report()
-        if self._plan is None:
-            self._kill_all()
-            cell.remove_scratch(scratch)
-            self._control.send(report)
+            if watch.ended:
+                stem.close()
+                self._report(watch.status, watch.report())
+                return
+            pid = stem.next_test(_FORK_WAIT_MS)
+        if pid:
+            self._stem = stem
+            self._watch_test(stem, pid, message, started)
+            return
+        stem.close()
+        _, status, usage = os.wait4(stem.pid, 0)  # it has ended, and so has closed its socket, before any test
+        self._report(status, pack_report(status, usage, started))
+
+    def _test(self, message: bytes, fds: tuple[int, ...]) -> None:
+        """A further test, by the stem."""
+        started = time.monotonic()
+        stem, pid, asked = self._stem, None, False
+        if stem is not None and stem.begin(fds, last=message[0] == LAST):
+            pid = stem.next_test(_FORK_WAIT_MS)
+            asked = pid is None and self._is_asked()
+        for fd in fds:
+            os.close(fd)
+        if stem is not None and pid:
+            self._watch_test(stem, pid, message, started)
+            return
+        # The stem has been killed, or is kept from working: nothing of the test has run. Either the runner repeats it,
+        # or its wall clock has run out already, for lack of a core.
+        self._end_stem()
+        wall_s = time.monotonic() - started
+        self._control.send(pack_watched(Report(signal.SIGKILL, 0.0, wall_s, 0.0, "asked" if asked else "", 1.0)))
+
+    def _is_asked(self) -> bool:
+        """Has the runner asked to kill the test?"""
+        try:
+            if not self._control.recv(_MAX_MESSAGE, socket.MSG_DONTWAIT):
+                self._end()
+        except BlockingIOError:
+            return False
+        return True
+
+    def _watch_test(self, stem: Stem, pid: int, message: bytes, started: float) -> None:
+        ours, before_s = {self._first, stem.pid}, 0.0
+        if pid == stem.pid:
+            ours, before_s = {self._first}, stem.used_s
+        status, report = self._watch(message, pid, started, _SCRATCH, ours, before_s)
+        if message[0] != LAST and stem.renew(self._first, self._first_fd, self._own_mounts_fd):
+            self._control.send(mark_alive(report))
         else:
+            self._stem = None
             self._report(status, report)
+            stem.close()
+
+    def _end_stem(self) -> None:
+        """Clear the jail that was kept for a further test, if there is one."""
+        stem, self._stem = self._stem, None
+        if stem is not None:
+            stem.close()
+            self._clear()
 
     def _report(self, status: int, report: bytes) -> None:
         if status & 0x7F == signal.SIGKILL and is_exiting(self._first):
@@ -146,8 +258,11 @@ class _Keeper:
             self._control.send(report)
 
     def _read(self, message: bytes) -> tuple[JailSpec, dict[str, Any]]:
-        limits, request = unpack_run(message)
-        return JailSpec(self._identity, self._plan, *limits, self._confined), request
+        if message != self._last_message:
+            limits, request = unpack_run(message)
+            self._last_read = JailSpec(self._identity, self._plan, *limits, self._confined), request
+            self._last_message = message
+        return self._last_read
 
     def _kill_all(self) -> None:
         """Without a jail: whoever descends from this process, and everybody who is the program's own user."""
@@ -171,7 +286,8 @@ class _Keeper:
         """Kill everybody in the jail and wait until they are gone."""
         os.kill(-1, signal.SIGKILL)  # everybody in this keeper's pid namespace but itself
         os.close(self._first_fd)
-        os.waitpid(self._first, 0)
+        while os.waitpid(-1, _ALL_KINDS)[0] != self._first:
+            pass  # it is waited for by the kernel until all others who are children of this process have been
 
     def _end(self) -> NoReturn:
         """The runner is gone. Everybody in this pid namespace ends with its first process."""

@@ -1,8 +1,10 @@
 """What a runner and a keeper say to each other: fixed fields first, so that the keeper need not decode the rest.
 
 A request is ``RUN`` with the limits and, marshalled (both ends are ours, and the words are the runner's own), what the
-run's process is told; ``KILL``; or ``JOIN``. An answer is ``REPORT``; ``LOST``, when a process of ours has been killed;
-or ``REFUSED`` with the kernel's reason.
+run's process is told; ``KILL``; or ``JOIN``. For the tests of one answer (:mod:`adjudge_sandbox.supervisor.stem`)
+there are, of the form of ``RUN``, ``STEM``, the first test and the making of a stem; ``TEST``, a further one; ``LAST``,
+after which the jail is cleared; and ``END``, to clear it at once. An answer is ``REPORT``; ``LOST``, when a process of
+ours has been killed; or ``REFUSED`` with the kernel's reason.
 """
 
 from __future__ import annotations
@@ -16,10 +18,15 @@ from dataclasses import dataclass
 from typing import Any
 
 __all__ = [
+    "END",
     "JOIN",
     "KILL",
+    "LAST",
     "RUN",
+    "STEM",
+    "TEST",
     "Report",
+    "mark_alive",
     "pack_loss",
     "pack_refusal",
     "pack_report",
@@ -31,10 +38,10 @@ __all__ = [
     "unpack_run",
 ]
 
-RUN, KILL, JOIN = b"RKJ"
+RUN, KILL, JOIN, STEM, TEST, LAST, END = b"RKJSTLE"
 _REPORT, _LOST, _REFUSED = b"PLX"
 _RUN = struct.Struct("<BdIIIB")
-_OUTCOME = struct.Struct("<BidddBd")
+_OUTCOME = struct.Struct("<BidddBdB")
 _KILLED = ("", "cpu", "memory", "asked", "files")
 _MEMORY_TICK_MS = 20.0
 _CORES = max(1, os.cpu_count() or 1)
@@ -54,11 +61,13 @@ class Report:
     runnable_share: float = 0.0
     """Asked to be killed: for which part of its time that task of the run which had most to do ran or waited for a
     core."""
+    stem: bool = False
+    """Is there a stem for a further test?"""
 
 
-def pack_run(limits: tuple[float, int, int, int, bool], request: dict[str, Any]) -> bytes:
+def pack_run(limits: tuple[float, int, int, int, bool], request: dict[str, Any], kind: int = RUN) -> bytes:
     """``limits``: CPU seconds, MiB of memory, processes, MiB of scratch, and are they held by control groups?"""
-    return _RUN.pack(RUN, *limits) + marshal.dumps(request)
+    return _RUN.pack(kind, *limits) + marshal.dumps(request)
 
 
 def unpack_run(message: bytes) -> tuple[tuple[float, int, int, int, bool], dict[str, Any]]:
@@ -77,17 +86,22 @@ def unpack_fds(ancillary: bytes) -> tuple[int, ...]:
     return struct.unpack(f"{len(ancillary) // 4}i", ancillary)
 
 
-def pack_report(status: int, usage: resource.struct_rusage, started: float) -> bytes:
-    """Of a process that ended by itself; ``started`` by the monotonic clock."""
-    cpu_s, wall_s = usage.ru_utime + usage.ru_stime, time.monotonic() - started
-    return _OUTCOME.pack(_REPORT, status, cpu_s, wall_s, usage.ru_maxrss / 1024, 0, 0.0)
+def pack_report(status: int, usage: resource.struct_rusage, started: float, before_s: float = 0.0) -> bytes:
+    """Of a process that ended by itself; ``started`` by the monotonic clock, after ``before_s`` CPU seconds."""
+    cpu_s, wall_s = max(0.0, usage.ru_utime + usage.ru_stime - before_s), time.monotonic() - started
+    return _OUTCOME.pack(_REPORT, status, cpu_s, wall_s, usage.ru_maxrss / 1024, 0, 0.0, 0)
 
 
 def pack_watched(report: Report) -> bytes:
     """Of a process that had to be watched."""
     killed = _KILLED.index(report.killed)
     times = report.cpu_s, report.wall_s, report.peak_mib
-    return _OUTCOME.pack(_REPORT, report.status, *times, killed, report.runnable_share)
+    return _OUTCOME.pack(_REPORT, report.status, *times, killed, report.runnable_share, report.stem)
+
+
+def mark_alive(report: bytes) -> bytes:
+    """The same report, and the stem is there for a further test."""
+    return report[:-1] + b"\1"
 
 
 def pack_loss(why: str) -> bytes:
@@ -101,7 +115,7 @@ def pack_refusal(why: str) -> bytes:
 def unpack_answer(message: bytes) -> tuple[Report | None, str, str]:
     """A report, or why the jail is lost, or why it is refused."""
     if message[0] == _REPORT:
-        _, status, cpu_s, wall_s, peak_mib, killed, runnable_share = _OUTCOME.unpack(message)
-        return Report(status, cpu_s, wall_s, peak_mib, _KILLED[killed], runnable_share), "", ""
+        _, status, cpu_s, wall_s, peak_mib, killed, runnable_share, stem = _OUTCOME.unpack(message)
+        return Report(status, cpu_s, wall_s, peak_mib, _KILLED[killed], runnable_share, bool(stem)), "", ""
     text = message[1:].decode(errors="replace")
     return (None, text, "") if message[0] == _LOST else (None, "", text)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import socket
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -24,18 +25,26 @@ from ..kernel import cgroups
 from ..kernel import namespaces as ns
 from ..languages.order import compiler_was_killed, fetched_files, judge_exec, pack_order
 from ..outcome import Result, judge_call, judge_script, killed_from_outside
-from ..python.process import pack_program
+from ..python.process import is_alone, pack_program
 from .examination import Place, examiner_limits_of, run_examination
 from .execution import Ending, Execution, JailBroken, memory_file, wait_for
 from .interaction import run_interaction
 from .jail import NOBODY, Identity, Jail, JailLost, JailRefused, JailSpec, connect
+from .messages import LAST, RUN, STEM, TEST
 
 __all__ = ["serve_answers", "warm"]
 
 _HALF = 0.5
 _SEND_AT_BYTES = 1 << 18
 _OURS = 2
-"""Processes of ours in a control group: the keeper, and the first process of a jail."""
+"""Processes of ours in a control group: the keeper, and the first process of a jail. A stem is one more."""
+_MOST_FOR_A_STEM_BYTES = 1 << 16
+"""A stem is not to need much memory, or long, to compile the source: it is there beside every test."""
+_MOST_STEMS = 3
+"""A program that leaves files or processes behind is run in jails of its own from then on."""
+_NOT_BY_A_STEM = re.compile(rb"ctypes|cffi|sysv_ipc|posix_ipc|psutil|prlimit|setpriority|sched_set|ioprio")
+"""Names by which programs reach what is refused beside a stem: System V and POSIX IPC, limits and scheduling of process
+2. A hint for the sake of programs that mean well, not a wall."""
 
 
 class _Starved(Exception):
@@ -118,7 +127,10 @@ class _Answer:
         self._code = b""
         self._uncompiled: Result | None = None
         self._identity = standing.identity
-        self._group = self._open_group("a", self._limits.memory_mib, self._limits.processes)
+        self._tests_left = self._count_tests()
+        self._stems = 0
+        ours = _OURS + (self._tests_left > 1)
+        self._group = self._open_group("a", self._limits.memory_mib, self._limits.processes + ours)
         self._jail = Jail(self._spec(self._identity, self._limits, self._group is not None))
         self._examiner: Place | None = None
 
@@ -126,6 +138,26 @@ class _Answer:
         self._jail.close()
         if self._examiner is not None:
             self._examiner.jail.close()
+
+    def _count_tests(self) -> int:
+        """How many runs are tests that a stem can fork."""
+        if self._config["plan"] is None or len(self._source) > _MOST_FOR_A_STEM_BYTES or not is_alone(self._source):
+            return 0
+        if _NOT_BY_A_STEM.search(self._source):
+            return 0
+        return sum(map(_is_test, self._header["runs"]))
+
+    def _kind(self, run: dict[str, Any]) -> int:
+        """How to start this run."""
+        if not self._tests_left or not _is_test(run):
+            return RUN
+        self._tests_left -= 1
+        if self._jail.has_stem:
+            return TEST if self._tests_left else LAST
+        if not self._tests_left or self._stems >= _MOST_STEMS:
+            return RUN
+        self._stems += 1
+        return STEM
 
     def run(self, contents: Sequence[bytes]) -> None:
         """All runs, in order."""
@@ -139,11 +171,11 @@ class _Answer:
         if self._uncompiled is not None:
             self._send(self._uncompiled, None)
             return self._uncompiled
-        result, ending, interfered = self._attempt(run, blobs)
+        result, ending, interfered = self._attempt(run, blobs, self._kind(run))
         lost_s, starved = 0.0, _was_starved(ending)
         if interfered or starved:
             lost_s = ending.report.wall_s
-            result, ending, again = self._attempt(run, blobs)  # a second time a kill is the program's own doing
+            result, ending, again = self._attempt(run, blobs, RUN)  # a second time a kill is the program's own doing
             if starved and _was_starved(ending):
                 raise _Starved(f"a run got {ending.report.cpu_s:.2f} s of CPU time in {ending.report.wall_s:.2f} s")
             if again and ending.host_kills:
@@ -153,12 +185,20 @@ class _Answer:
         self._send(result, ending, lost_s)
         return result
 
-    def _attempt(self, run: dict[str, Any], blobs: list[bytes]) -> tuple[Result, Ending, bool]:
+    def _attempt(self, run: dict[str, Any], blobs: list[bytes], kind: int) -> tuple[Result, Ending, bool]:
         """One run. Also: was a process of it killed by somebody who is not us?"""
+        if kind in (TEST, LAST):
+            ending = self._execute("test", -1, stdin=blobs[0], kind=kind)
+            result = judge_script(ending, self._limits, compiles=False)
+            return result, ending, killed_from_outside(ending, result)
         compiles = not self._code
         with contextlib.ExitStack() as files:
-            program = _file(files, "program", pack_program(self._source, self._code))
-            if run["kind"] in ("script", "exec"):
+            program = _file(files, "program", pack_program(self._source, b"" if kind == STEM else self._code))
+            if kind == STEM:
+                ending = self._execute("stem", program, stdin=blobs[0], kind=kind)
+                result, compiles = judge_script(ending, self._limits, compiles=True), True
+                interfered = killed_from_outside(ending, result)
+            elif run["kind"] in ("script", "exec"):
                 isolated, max_bytes = self._config["plan"] is not None, self._limits.output_kib << 10
                 grouped = self._group is not None
                 order = pack_order(run, blobs[1:], isolated=isolated, grouped=grouped, max_bytes=max_bytes)
@@ -200,11 +240,13 @@ class _Answer:
             limits = examiner_limits_of(self._limits)
             identity = replace(self._identity, uid=self._identity.uid + 1, gid=self._identity.gid + 1)
             identity = identity if identity.privileged and self._identity.uid != NOBODY else self._identity
-            group = self._open_group("b", limits.memory_mib, limits.processes)
+            group = self._open_group("b", limits.memory_mib, limits.processes + _OURS)
             self._examiner = Place(Jail(self._spec(identity, limits, group is not None)), group, identity, limits)
         return self._examiner
 
-    def _execute(self, role: str, program: int, *, stdin: bytes = b"", extra_fds: list[int] | None = None) -> Ending:
+    def _execute(
+        self, role: str, program: int, *, stdin: bytes = b"", extra_fds: list[int] | None = None, kind: int = RUN
+    ) -> Ending:
         execution = Execution(
             self._jail,
             self._group,
@@ -215,6 +257,7 @@ class _Answer:
             extra_fds=extra_fds or [],
             output_bytes=self._limits.output_kib << 10,
             cpu_s=self._limits.cpu_s,
+            kind=kind,
         )
         with contextlib.closing(execution):
 
@@ -251,7 +294,7 @@ class _Answer:
             for other in [other for other in set_up if other[0] == suffix]:
                 del set_up[other]
             name = f"{self._standing.slot}{suffix}"
-            set_up[key] = cgroups.slot(self._config["cgroups"], name, memory_mib, processes + _OURS)
+            set_up[key] = cgroups.slot(self._config["cgroups"], name, memory_mib, processes)
         return set_up[key]
 
     def _spec(self, identity: Identity, limits: Limits, grouped: bool) -> JailSpec:
@@ -289,6 +332,11 @@ def _described(
     }
     output = [ending.stdout, ending.stderr] if ending else [b"", b""]
     return header, [*output, result.value or b"", *fetched.values()]
+
+
+def _is_test(run: dict[str, Any]) -> bool:
+    """Is it a script that asks for nothing but its input?"""
+    return run["kind"] == "script" and not (run["args"] or run["names"] or run["fetch"])
 
 
 def _was_starved(ending: Ending) -> bool:

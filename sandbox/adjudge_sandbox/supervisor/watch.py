@@ -16,8 +16,9 @@ from .messages import Report, pack_watched
 
 if TYPE_CHECKING:
     from .jail import JailSpec
+    from .stem import Stem
 
-__all__ = ["Watch", "has_no_children", "is_exiting", "kill_tree"]
+__all__ = ["Watch", "clock_s", "has_no_children", "is_exiting", "kill_tree"]
 
 _MAX_MESSAGE = 65536
 _LONGEST_TICK_S, _SHORTEST_TICK_S, _MEMORY_TICK_S = 0.25, 0.005, 0.02
@@ -31,16 +32,30 @@ class Watch:
     """One run's process, until it has ended."""
 
     def __init__(
-        self, control: socket.socket, spec: JailSpec, pid: int, first: int, started: float, scratch: str
+        self,
+        control: socket.socket,
+        spec: JailSpec,
+        pid: int,
+        ours: Collection[int],
+        started: float,
+        scratch: str,
+        stem: Stem | None = None,
+        before_s: float = 0.0,
     ) -> None:
-        """``first``: pid of the first process of the jail; 0 without one. ``scratch``: where the run may write."""
+        """``ours``: pids of those in the jail who are none of the run's. ``scratch``: where the run may write.
+
+        ``stem``: the process that is watched, until it has forked the run's. ``before_s``: CPU seconds of the watched
+        process that are not the run's.
+        """
         self._control = control
         self._spec = spec
         self._pid = pid
-        self._ours = {os.getpid(), first}
+        self._ours = {os.getpid(), *ours}
+        self._stem = stem
         self._started = started
         self._status: int | None = None
         self._wall_s = 0.0
+        self._before_s = before_s
         self._reaped_cpu_s = 0.0
         self._seen_cpu_s: dict[int, float] = {}
         self._peak_mib = 0.0
@@ -50,13 +65,15 @@ class Watch:
         self._runnable_s = self._asked_after_s = 0.0
 
     def wait(self) -> bool:
-        """Until the process has ended. ``False``: the runner has gone."""
+        """Until the process has ended, or the stem has forked another. ``False``: the runner has gone."""
         pidfd = os.pidfd_open(self._pid)
         poll = select.poll()
         poll.register(pidfd, select.POLLIN)
         poll.register(self._control, select.POLLIN)
+        if self._stem is not None:
+            poll.register(self._stem.sock, select.POLLIN)
         try:
-            while self._status is None:
+            while self._status is None and not (self._stem is not None and self._stem.has_spoken()):
                 ready = {fd for fd, _ in poll.poll(self._tick_s() * 1000)}
                 if self._control.fileno() in ready:
                     if not self._control.recv(_MAX_MESSAGE):
@@ -73,6 +90,11 @@ class Watch:
             os.close(pidfd)
         self._wall_s = time.monotonic() - self._started
         return True
+
+    @property
+    def ended(self) -> bool:
+        """Else the stem has forked the run's process, or is about to end."""
+        return self._status is not None
 
     @property
     def status(self) -> int:
@@ -116,7 +138,7 @@ class Watch:
                 alive_s, alive = alive_s + own + waited_for, True
                 pages += max(0, int(fields[21]) - _own_pages())
         if not alive:
-            self._seen_cpu_s[self._pid] = alive_s = _clock_s(self._pid)
+            self._seen_cpu_s[self._pid] = alive_s = clock_s(self._pid)
         return self._used_s(alive_s), pages * _PAGE_BYTES / (1 << 20)
 
     def _used_s(self, alive_s: float) -> float:
@@ -125,7 +147,7 @@ class Watch:
         What those alive used, with the children that they waited for, and what the dead used who were reaped here. And
         what every process that was ever seen used by itself: one that nobody waited for is in no sum of its parent's.
         """
-        return max(self._reaped_cpu_s + alive_s, sum(self._seen_cpu_s.values()))
+        return max(0.0, max(self._reaped_cpu_s + alive_s, sum(self._seen_cpu_s.values())) - self._before_s)
 
     def _has_written_too_much(self) -> bool:
         """Counts files only when the disk has become as much fuller, by whomever: /tmp has no limit of its own here."""
@@ -256,7 +278,7 @@ def _own_pages() -> int:
         return int(file.read().split()[1])
 
 
-def _clock_s(pid: int) -> float:
+def clock_s(pid: int) -> float:
     """CPU seconds of one process by the kernel's clock of that process."""
     try:
         return time.clock_gettime((~pid << 3) | 2)

@@ -25,6 +25,7 @@ from ..python.process import settle_ahead
 from .jail import NOBODY, Identity
 from .keeper import keep, sweep
 from .messages import pack_refusal
+from .stem import STEM_PID
 
 __all__ = ["serve"]
 
@@ -48,6 +49,7 @@ def serve(control: socket.socket, config: dict[str, Any]) -> NoReturn:
             landlock.warm()
         if plan is not None:
             seccomp.build()
+            seccomp.build(stem=STEM_PID)
             _move_in(control, plan)
     except OSError as error:
         control.send(str(error).encode())

@@ -27,6 +27,8 @@ __all__ = ["Budget", "fitted", "run_checks"]
 
 _FIRST_CHUNK = 4
 _CHUNK_GROWTH = 4
+_WITH_THE_REST = 1.5
+"""A chunk of its own for the last one or two costs more than they might be run in vain."""
 _MAX_TIME_OUTS = 3
 
 
@@ -89,7 +91,8 @@ async def run_checks(
     tampered = False
     while waiting and not tampered:
         batch: list[int] = []
-        while waiting and len(batch) < min(chunk, budget.longest_chunk):
+        size = len(waiting) if chunk >= _FIRST_CHUNK and len(waiting) <= chunk * _WITH_THE_REST else chunk
+        while waiting and len(batch) < min(size, budget.longest_chunk):
             index = waiting.pop()
             if progress.leaves_out(index):
                 continue
