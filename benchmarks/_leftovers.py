@@ -115,7 +115,7 @@ def snapshot(server: int, others: set[int], scratch: str) -> Snapshot:
     descriptors = threads = zombies = most_mounts = 0
     for pid, depth in pids.items():
         with contextlib.suppress(OSError, StopIteration):
-            status = Path(f"/proc/{pid}/status").read_text()
+            status = Path(f"/proc/{pid}/status").read_text(errors="replace")
             zombies += "\nState:\tZ" in status
             threads += len(os.listdir(f"/proc/{pid}/task"))
             opened = len(os.listdir(f"/proc/{pid}/fd"))

@@ -35,7 +35,7 @@ def _parents() -> dict[int, int]:
     for name in os.listdir("/proc"):
         if name.isdigit():
             try:
-                with open(f"/proc/{name}/stat") as stat:
+                with open(f"/proc/{name}/stat", errors="replace") as stat:
                     found[int(name)] = int(stat.read().rpartition(")")[2].split()[1])
             except OSError:
                 continue

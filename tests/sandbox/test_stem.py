@@ -240,7 +240,7 @@ def _in_jails(sandbox, number: int) -> list[int]:
     found = []
     for root in filter(None, sandbox.describe()["zygote_pids"].values()):
         for pid in _below(root):
-            with contextlib.suppress(OSError), open(f"/proc/{pid}/status") as status:
+            with contextlib.suppress(OSError), open(f"/proc/{pid}/status", errors="replace") as status:
                 numbers = next(line for line in status if line.startswith("NSpid:")).split()[1:]
                 if len(numbers) == 4 and int(numbers[-1]) == number:
                     found.append(pid)

@@ -343,7 +343,7 @@ def _look(path: str) -> bytes:
 
 
 def _read(path: str) -> str:
-    with open(path) as file:
+    with open(path, errors="replace") as file:  # a process may call itself anything
         return file.read()
 
 
