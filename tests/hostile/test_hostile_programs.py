@@ -23,7 +23,7 @@ from adjudge_verifiers import registry
 from adjudge_verifiers.base import Call, Context
 from adjudge_verifiers.errors import InvalidReference, boundary
 
-pytestmark = [pytest.mark.hostile, pytest.mark.slow]
+pytestmark = pytest.mark.hostile
 in_jails = pytest.mark.asyncio(loop_scope="module")
 
 MAX_DETAIL = 2000

@@ -232,6 +232,10 @@ async def test_nothing_grows(sandbox):
                 break
         return found
 
+    waits = Program("import time\ntime.sleep(1)")
+    await asyncio.gather(
+        *(sandbox.run(waits, [Script()], _LIMITS) for _ in range(10))
+    )  # as many runners as there will be
     for _ in range(2):
         await round_(10)  # every runner that is kept has got its keepers
     before = await settled(None)
