@@ -124,7 +124,7 @@ class Code(Verifier[CodeReference, CodeOptions]):
     """
 
     name = "code"
-    version = "1"
+    version = "2"
     lane = "sandbox"
     Reference = CodeReference
     Options = CodeOptions
