@@ -74,7 +74,7 @@ async def open_sandbox(
         if problems:
             _log.warning("the sandbox is only %r: %s", name, "; ".join(problems))
         return sandbox
-    raise SandboxUnavailable(_explain(problems))
+    raise SandboxUnavailable("; ".join(problems) if backend == "container" else _explain(problems))
 
 
 def _container(config: ContainerConfig | None, boxes: ContainerPool | None) -> Sandbox:
