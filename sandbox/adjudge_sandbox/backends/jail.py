@@ -17,6 +17,7 @@ from typing import Any
 
 from ..base import Interaction, Limits, Outcome, Program, Run, RunResult, Script
 from ..errors import InvalidProgram
+from ..kernel import rootfs
 from ..kernel.rootfs import Plan
 from ..languages import archive, table
 from ..languages.cache import BuildCache, Built
@@ -121,6 +122,7 @@ class Jailed:
         if not recipe.build:
             return Built(archive.pack(recipe.files))
         prepared = self.prepared.folder_for(recipe)
+        prepared = rootfs.shown_at(prepared) if self._isolation == "jail" else prepared
         limits = recipe.build_limits(limits)
         key = recipe.key((str(limits.cpu_s), str(limits.memory_mib)))
         return await self._cache.get(key, functools.partial(self._compile, recipe, limits, prepared))

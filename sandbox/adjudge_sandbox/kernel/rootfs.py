@@ -17,7 +17,7 @@ from typing import TypedDict
 from . import landlock
 from . import namespaces as ns
 
-__all__ = ["Plan", "build", "mount_proc", "mount_scratch", "plan"]
+__all__ = ["Plan", "build", "mount_proc", "mount_scratch", "plan", "rules", "shown_at"]
 
 _SYSTEM_FOLDERS = ("usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "opt/python", "etc/alternatives")
 _SYSTEM_FILES = ("etc/ld.so.cache", "etc/localtime")
@@ -75,6 +75,14 @@ def _is_inside(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
+def shown_at(path: str) -> str:
+    """Where a jail shows a folder of the host: in its place, but for one below a folder that each run gets anew."""
+    return f"{_MOVED}{path}" if any(_is_inside(path, folder) for folder in ("/tmp", "/dev/shm")) else path
+
+
+_MOVED = "/opt/adjudge"
+
+
 def rules(what: Plan, scratch: str) -> landlock.Rules:
     """The same view of the file system by Landlock, where nothing can be mounted. What is not in it can be named, and
     its attributes seen, but not opened."""
@@ -104,9 +112,10 @@ def build(what: Plan) -> None:
     ns.mount("none", "/", None, ns.MS_REC | ns.MS_PRIVATE)
     ns.mount("tmpfs", root, "tmpfs", ns.MS_NOSUID | ns.MS_NODEV, "size=1m,nr_inodes=2048,mode=755")
     for path in what["folders"]:
-        os.makedirs(root + path, mode=0o755, exist_ok=True)
-        ns.mount(path, root + path, None, ns.MS_BIND | ns.MS_REC)
-        ns.make_read_only(root + path)
+        target = root + shown_at(path)
+        os.makedirs(target, mode=0o755, exist_ok=True)
+        ns.mount(path, target, None, ns.MS_BIND | ns.MS_REC)
+        ns.make_read_only(target)
     for folder in ("/etc", "/dev/shm", "/proc", "/tmp"):
         os.makedirs(root + folder, mode=0o755, exist_ok=True)
     for path in what["files"]:

@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ..errors import UnsupportedLanguage
+from ..kernel import rootfs
 from ..kernel.rootfs import Plan
 from . import table
 from .table import Language, Toolchain
@@ -131,7 +132,7 @@ class Toolchains:
     def _executable(self, name: str, toolchain: Toolchain) -> str | None:
         """Its path, if programs can reach it there."""
         if name == "python3":
-            return sys.executable
+            return rootfs.shown_at(sys.executable) if self._plan is not None and self._mounted else sys.executable
         path = shutil.which(name, path=_PATH) or shutil.which(name)
         if path is not None and not self._mounted and not _anybody_may(path):
             return None
@@ -146,6 +147,8 @@ class Toolchains:
         command = toolchain.root_command
         asked = _ask([path, *command[1:]]).strip() if command and command[0] == name else ""
         real = os.path.realpath(path)
+        if command and command[0] == name and not asked:
+            return None  # it stands for a toolchain that it does not find: rustup's, in another home
         root = os.path.realpath(asked) if asked else os.path.dirname(os.path.dirname(real))
         path = os.path.join(root, "bin", name) if asked else real
         home = os.path.realpath(os.path.expanduser("~"))

@@ -16,6 +16,7 @@ import json
 import os
 import signal
 import socket
+import sys
 import threading
 from typing import Any, NoReturn
 
@@ -88,6 +89,19 @@ def _move_in(control: socket.socket, plan: rootfs.Plan) -> None:
     ns.die_with_parent()
     os.setsid()
     rootfs.build(plan)
+    _find_moved_folders()
+
+
+def _find_moved_folders() -> None:
+    """What of the interpreter's folders the root shows elsewhere (an environment below /tmp) is imported from there."""
+    sys.path[:] = map(rootfs.shown_at, sys.path)
+    sys.path_importer_cache.clear()
+    sys.prefix, sys.exec_prefix = rootfs.shown_at(sys.prefix), rootfs.shown_at(sys.exec_prefix)
+    sys.executable = rootfs.shown_at(sys.executable)
+    for module in tuple(sys.modules.values()):
+        folders = getattr(module, "__path__", None)
+        if isinstance(folders, list):
+            folders[:] = map(rootfs.shown_at, folders)
 
 
 def _fork_keeper(
