@@ -98,9 +98,11 @@ async def test_a_longer_limit_can_be_asked_for(engine: Engine) -> None:
 async def test_a_worker_killed_from_outside_costs_nobody_a_reward(engine: Engine) -> None:
     tasks = [act("test_cpu", "spin", 0.02, response=str(index)) for index in range(40)]
     work = asyncio.ensure_future(engine.judge_all(tasks))
-    while not (workers := [child for child in engine.children() if child["lane"] == "cpu"]):
+    workers: list[dict[str, Any]] = []
+    for _ in range(500):
         await asyncio.sleep(0.01)
-    await asyncio.sleep(0.1)
+        if workers := [child for child in engine.children() if child["lane"] == "cpu"]:
+            break
     for child in workers:
         child["kill"]()
     verdicts = await work

@@ -14,6 +14,7 @@ from typing import Any
 
 from ..base import Limits, Program
 from ..errors import InvalidProgram
+from ..kernel import rootfs
 from .archive import Content
 from .classes import entry_of
 from .names import check_files, total_bytes
@@ -66,7 +67,8 @@ class Recipe:
             else:
                 filled.append(self._fill(part, heap_mib).replace("{prepared}", prepared))
         executables = self.found.executables
-        return [executables.get(filled[0], filled[0]), *filled[1:]]
+        path = executables.get(filled[0], filled[0])
+        return [rootfs.shown_at(path) if self.found.in_root else path, *filled[1:]]
 
     def environment(self, heap_mib: int) -> dict[str, str]:
         return {name: self._fill(value, heap_mib) for name, value in self.found.toolchain.environment.items()}

@@ -18,7 +18,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ..errors import UnsupportedLanguage
-from ..kernel import rootfs
 from ..kernel.rootfs import Plan
 from . import table
 from .table import Language, Toolchain
@@ -40,10 +39,12 @@ class Found:
     language: Language
     toolchain: Toolchain
     executables: Mapping[str, str]
-    """Name in the table -> path in the jail."""
+    """Name in the table -> path on this host."""
     identity: str
     """Changes when the toolchain does."""
     standard: str = field(default="")
+    in_root: bool = False
+    """Is it started in a root of jails, which shows some folders elsewhere?"""
 
     def version(self) -> str:
         """What it says of itself, in one line."""
@@ -127,12 +128,13 @@ class Toolchains:
         for path in executables.values():
             what = os.stat(path)
             facts += [os.path.realpath(path), str(what.st_size), str(what.st_mtime_ns)]
-        return Found(language, toolchain, executables, hashlib.sha256("\0".join(facts).encode()).hexdigest())
+        identity = hashlib.sha256("\0".join(facts).encode()).hexdigest()
+        return Found(language, toolchain, executables, identity, in_root=self._plan is not None and self._mounted)
 
     def _executable(self, name: str, toolchain: Toolchain) -> str | None:
         """Its path, if programs can reach it there."""
         if name == "python3":
-            return rootfs.shown_at(sys.executable) if self._plan is not None and self._mounted else sys.executable
+            return sys.executable
         path = shutil.which(name, path=_PATH) or shutil.which(name)
         if path is not None and not self._mounted and not _anybody_may(path):
             return None

@@ -100,6 +100,11 @@ class Engine:
         """What runs programs; ``None`` if nothing can."""
         return self._executors.sandbox
 
+    @property
+    def sandbox_problem(self) -> str:
+        """Why nothing can run programs."""
+        return self._executors.problem
+
     def state(self) -> dict[str, Any]:
         """What ``/readyz`` shows: is everything up, and if not, why."""
         return {
