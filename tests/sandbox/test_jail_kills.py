@@ -201,3 +201,21 @@ async def test_the_precompiled_header(sandbox: ZygoteSandbox, before: str, betwe
     await sandbox.jailed.prepared.ready()
     result = await run(sandbox, Program(f"{before}#include <bits/stdc++.h>\n{between}{SORTED}", "cpp"))
     assert result.stdout == b"42", result
+
+
+async def test_a_broken_toolchain_makes_no_answer_wrong():
+    """It is there, and whatever is asked of it fails: that is no program's doing."""
+    backend = ZygoteSandbox()
+    await backend.start()
+    try:
+        found, _ = backend.jailed.toolchains.find("perl")
+        found.executables = {"perl": "/bin/false"}
+        with pytest.raises(SandboxUnavailable, match="perl does not work here"):
+            await run(backend, Program("print 1;", "perl"))
+        found, _ = backend.jailed.toolchains.find("c")
+        found.executables = {"gcc": "/bin/false"}
+        with pytest.raises(SandboxUnavailable, match="toolchain of c "):
+            await run(backend, Program("int main(void) { return 0; }", "c"))
+        assert (await run(backend, Program("exit 3", "bash"))).exit_status == 3
+    finally:
+        await backend.stop()

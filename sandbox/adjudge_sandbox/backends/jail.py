@@ -16,11 +16,12 @@ from dataclasses import replace
 from typing import Any
 
 from ..base import Interaction, Limits, Outcome, Program, Run, RunResult, Script
-from ..errors import InvalidProgram
+from ..errors import InvalidProgram, SandboxUnavailable
 from ..kernel import rootfs
 from ..kernel.rootfs import Plan
 from ..languages import archive, table
 from ..languages.cache import BuildCache, Built
+from ..languages.hello import HELLO_INPUT, HELLO_LIMITS, HELLO_OUTPUT
 from ..languages.names import check_files, check_texts, safe_name, total_bytes
 from ..languages.prepared import Prepared
 from ..languages.recipe import Recipe, recipe_for
@@ -47,6 +48,9 @@ class Jailed:
         self.toolchains = Toolchains(plan, mounted=isolation == "jail")
         self.prepared = Prepared(plan, mounted=isolation == "jail")
         self._cache = BuildCache(_CACHE_BYTES)
+        self._proven: set[str] = set()
+        """Languages in which a program has worked."""
+        self._proving = asyncio.Lock()
 
     def languages(self) -> tuple[str, ...]:
         return self.toolchains.names()
@@ -63,7 +67,34 @@ class Jailed:
     async def run(
         self, program: Program, runs: Sequence[Run], limits: Limits, *, stop_at_failure: bool
     ) -> list[RunResult]:
-        """See :meth:`adjudge_sandbox.base.Sandbox.run`."""
+        """See :meth:`adjudge_sandbox.base.Sandbox.run`.
+
+        A failure is believed once some program of the language has worked here: a toolchain that is there and broken
+        fails every program, and would make every answer wrong.
+        """
+        results = await self._run(program, runs, limits, stop_at_failure=stop_at_failure)
+        found, _ = await asyncio.to_thread(self.toolchains.find, program.language)
+        language = found.language
+        if any(result.outcome is Outcome.FINISHED for result in results):
+            self._proven.add(language.name)
+        elif results and language.name not in self._proven:
+            async with self._proving:
+                if language.name not in self._proven:
+                    await self._prove(language)
+        return results
+
+    async def _prove(self, language: table.Language) -> None:
+        """Raises :class:`SandboxUnavailable` if the language's first program does not work."""
+        program = Program(language.hello, language.name)
+        (result,) = await self._run(program, [Script(HELLO_INPUT)], HELLO_LIMITS, stop_at_failure=False)
+        if result.outcome is not Outcome.FINISHED or result.stdout.strip() != HELLO_OUTPUT:
+            said = result.detail or f"it printed {result.stdout[:100]!r}"
+            raise SandboxUnavailable(f"the toolchain of {language.name} does not work here: {said[:_MAX_DETAIL]}")
+        self._proven.add(language.name)
+
+    async def _run(
+        self, program: Program, runs: Sequence[Run], limits: Limits, *, stop_at_failure: bool
+    ) -> list[RunResult]:
         found, standard = await asyncio.to_thread(self.toolchains.find, program.language)
         for run in runs:
             _script(run, found.language.name)

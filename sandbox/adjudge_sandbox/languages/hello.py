@@ -11,11 +11,11 @@ from ..base import Limits, Outcome, Program, Sandbox, Script
 from ..errors import SandboxError
 from .toolchains import Toolchains, how_to_get
 
-__all__ = ["Finding", "describe", "try_out"]
+__all__ = ["HELLO_INPUT", "HELLO_LIMITS", "HELLO_OUTPUT", "Finding", "describe", "try_out"]
 
-_ANSWER = b"42"
+HELLO_INPUT, HELLO_OUTPUT = b"21\n", b"42"
 _VERSION_CHARS = 60
-_LIMITS = Limits(cpu_s=10, wall_s=60, compile_cpu_s=60)
+HELLO_LIMITS = Limits(cpu_s=10, wall_s=60, compile_cpu_s=60)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +57,11 @@ async def _try(sandbox: Sandbox, source: str, finding: Finding) -> Finding:
     for _ in range(2):
         started = time.monotonic()
         try:
-            (result,) = await sandbox.run(Program(source, finding.language), [Script(b"21\n")], _LIMITS)
+            (result,) = await sandbox.run(Program(source, finding.language), [Script(HELLO_INPUT)], HELLO_LIMITS)
         except SandboxError as error:
             return Finding(finding.language, False, f"{finding.detail}: {error}")
         took_ms.append((time.monotonic() - started) * 1000)
-        if result.outcome is not Outcome.FINISHED or result.stdout.strip() != _ANSWER:
+        if result.outcome is not Outcome.FINISHED or result.stdout.strip() != HELLO_OUTPUT:
             said = result.detail or f"its first program printed {result.stdout[:100]!r}"
             return Finding(finding.language, False, f"{finding.detail}: {said[:500]}")
     return Finding(finding.language, True, finding.detail, first_ms=took_ms[0], again_ms=took_ms[1])

@@ -108,7 +108,7 @@ def supervise(report: socket.socket, order: Mapping[str, Any], root: int) -> Non
         status = os.waitstatus_to_exitcode(waited)
         if order["isolated"]:
             with contextlib.suppress(ProcessLookupError):
-                os.kill(-1, signal.SIGKILL)  # everybody here but init and this process: nothing moves any more
+                os.kill(-1, signal.SIGKILL)  # everybody here but the first process and this one: nothing moves any more
         _send_files(report, order, root)
     finally:
         _end_like(status)

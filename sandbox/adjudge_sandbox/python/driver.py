@@ -57,7 +57,7 @@ def drive(request: dict[str, Any], scratch: str, extra_fds: list[int]) -> NoRetu
 
             os.close(PROGRAM_FD)
             examine(report, *extra_fds)
-    except BaseException:  # noqa: BLE001 - a fault of the driver; it must not unwind into init
+    except BaseException:  # noqa: BLE001 - a fault of the driver; it must not unwind into the keeper
         traceback.print_exc()
     os._exit(1)
 
