@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 
 from adjudge.types import Failure
 from adjudge_sandbox.base import Limits, Program, Run, RunResult, Sandbox
-from adjudge_sandbox.errors import InvalidProgram, SandboxUnavailable, UnsupportedLanguage
-from adjudge_verifiers.errors import InvalidTask, OutOfTime, Unavailable, boundary
+from adjudge_verifiers.errors import OutOfTime, Unavailable, boundary
+from adjudge_verifiers.sandboxed import sandbox_failures
 
 from ..logs import get_logger
 
@@ -87,13 +87,10 @@ async def _run(execution: Execution, sandbox: Sandbox | None) -> list[RunResult]
     if sandbox is None:
         raise Unavailable("This server runs no sandbox; `adjudge doctor` says why.")
     try:
-        async with asyncio.timeout(execution.timeout_s):
-            return await sandbox.run(
-                execution.program, execution.runs, execution.limits, stop_at_failure=execution.stop_at_failure
-            )
+        with sandbox_failures():
+            async with asyncio.timeout(execution.timeout_s):
+                return await sandbox.run(
+                    execution.program, execution.runs, execution.limits, stop_at_failure=execution.stop_at_failure
+                )
     except TimeoutError:
         raise OutOfTime(f"The sandbox gave no result within {execution.timeout_s:g} s.") from None
-    except SandboxUnavailable as error:
-        raise Unavailable(f"The sandbox cannot run programs now: {error}") from error
-    except (UnsupportedLanguage, InvalidProgram) as error:
-        raise InvalidTask(str(error)) from error

@@ -15,12 +15,12 @@ from pydantic import Field, model_validator
 
 from adjudge.types import Verdict
 from adjudge_sandbox.base import Examination, Limits, Program, Sandbox
-from adjudge_sandbox.errors import InvalidProgram, SandboxOverloaded, SandboxUnavailable, UnsupportedLanguage
 
 from ..base import Call, Context, Example, Extraction, Options, Verifier
-from ..errors import InvalidTask, Overloaded, Unavailable
+from ..errors import InvalidTask
 from ..extract.code import Pick, canonical_language, find_program, spoken_language
 from ..registry import register
+from ..sandboxed import sandbox_failures
 from .asserts import functions_of
 from .checker import HELPER_LIMITS, Checker
 from .compare import Profile, Tolerance
@@ -183,28 +183,23 @@ class Code(Verifier[CodeReference, CodeOptions]):
         learns = options.learn_order and options.scoring == "all" and len(checks) > 1
         course = self.order.course(reference.fingerprint, len(checks)) if learns else Course(range(len(checks)))
         try:
-            outcomes = await run_checks(
-                ctx.sandbox,
-                program,
-                checks,
-                limits,
-                Budget.of(limits, timeout_s),
-                suite,
-                deciders=deciders,
-                order=course.indexes,
-                first=course.first,
-            )
-            outcomes = await _try_helpers(ctx.sandbox, program, reference, checks, outcomes, limits)
+            with sandbox_failures():
+                outcomes = await run_checks(
+                    ctx.sandbox,
+                    program,
+                    checks,
+                    limits,
+                    Budget.of(limits, timeout_s),
+                    suite,
+                    deciders=deciders,
+                    order=course.indexes,
+                    first=course.first,
+                )
+                outcomes = await _try_helpers(ctx.sandbox, program, reference, checks, outcomes, limits)
         except InvalidTask:
             if learns:
                 self.order.fix(reference.fingerprint)
             raise
-        except SandboxOverloaded as error:
-            raise Overloaded(f"The sandbox has too much to do: {error}") from error
-        except SandboxUnavailable as error:
-            raise Unavailable(f"The sandbox cannot run programs now: {error}") from error
-        except (UnsupportedLanguage, InvalidProgram) as error:
-            raise InvalidTask(str(error)) from error
         if learns:
             self.order.learn(reference.fingerprint, course, outcomes)
         flags = ["helper_redefined"] if assembled.redefined else []

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from adjudge_sandbox.container.base import Boxes, Command, CommandResult, Ended, File, Shape
-from adjudge_sandbox.errors import InvalidProgram, SandboxOverloaded, SandboxUnavailable, UnsupportedLanguage
 
-from ..errors import InvalidTask, Overloaded, Unavailable
+from ..errors import InvalidTask
+from ..sandboxed import sandbox_failures
 from .driver import DRIVER
 from .junit import BadReport, Reported, parse_junit
 from .reference import RepositoryReference
@@ -65,14 +65,8 @@ async def run_tests(
         fetch=(report,),
         fetch_kib=_REPORT_KIB,
     )
-    try:
+    with sandbox_failures():
         result = await boxes.run(image, shape, command)
-    except SandboxOverloaded as error:
-        raise Overloaded(str(error)) from error
-    except SandboxUnavailable as error:
-        raise Unavailable(f"The tests cannot be run now: {error}") from error
-    except (InvalidProgram, UnsupportedLanguage) as error:
-        raise InvalidTask(str(error)) from error
     if absent.encode() in result.stdout:
         raise InvalidTask(f"The image {image!r} has no {reference.test_runner}: {_after(result.stdout, absent)}")
     return _read(result, report)

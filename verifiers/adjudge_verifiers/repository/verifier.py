@@ -14,11 +14,11 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from adjudge.types import Verdict
-from adjudge_sandbox.errors import InvalidProgram, SandboxUnavailable
 
 from ..base import Call, Context, Example, Extraction, Options, Verifier
-from ..errors import InvalidReference, InvalidTask, Unavailable
+from ..errors import InvalidReference
 from ..registry import register
+from ..sandboxed import sandbox_failures
 from . import diffs, edits, tree, tripwire
 from .apply import EscapingPatch, apply_patch
 from .diffs import BadPatch
@@ -189,12 +189,8 @@ async def _base_tree(reference: RepositoryReference, ctx: Context) -> Tree:
         return {tree.checked_name(name): tree.text_file(text) for name, text in reference.files.items()}
     if reference.archive:
         return await asyncio.to_thread(tree.from_archive, reference.archive)
-    try:
+    with sandbox_failures():
         archive = await ctx.boxes.folder_of(reference.image, reference.folder)
-    except SandboxUnavailable as error:
-        raise Unavailable(f"The repository cannot be read now: {error}") from error
-    except InvalidProgram as error:
-        raise InvalidTask(str(error)) from error
     return await asyncio.to_thread(tree.from_tar, archive, below=reference.folder.rpartition("/")[2])
 
 
